@@ -49,7 +49,7 @@ def upgrade(engine: Engine, revision: str = "head") -> str:
                 f"The database {shown} was made by a newer version of Groundskeeper.",
                 hint="Run that version, or choose another database with GROUNDSKEEPER_DATABASE.",
             )
-        # The write shows now, and not only later, if the database is read-only.
+        # A database that is read-only refuses this write, so that the start fails and not a later call.
         rewrite(connection)
         return _current(connection) or ""
 

@@ -87,9 +87,11 @@ def _running(command: list[str], log: Path, environment: dict[str, str]) -> Iter
 def _wait_for(what: str, process: subprocess.Popen[bytes], log: Path, is_ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not is_ready():
-        if process.poll() is not None or time.monotonic() > deadline:
+        code = process.poll()
+        if code is not None or time.monotonic() > deadline:
+            how = f"was not ready after {START_SECONDS:.0f} s" if code is None else f"has ended with code {code}"
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
-            raise DemoFailedError(f"{what} did not start; its log {log} ends with:\n{tail}")
+            raise DemoFailedError(f"{what} {how}; its log {log} ends with:\n{tail}")
         time.sleep(0.2)
 
 

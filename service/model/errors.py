@@ -160,7 +160,8 @@ class BodyNotJsonError(InvalidError):
     title = "The body of this request is not JSON"
     hint = "Look at the character that the detail names; a comma, a quote or a bracket is often missing just before it."
     why = (
-        "The body has to be one JSON document (RFC 8259): without comments, and without a comma after the last member."
+        "The body has to be one JSON document (RFC 8259) in UTF-8: without comments, and without a comma after the last"
+        " member. Numbers with thousands of digits and very deep nesting are refused, too."
     )
     example = "the body of the request is not JSON: Expecting value, at character 18"
     example_members: ClassVar[Mapping[str, Any]] = {
@@ -175,7 +176,10 @@ class ConflictError(GroundskeeperError):
 class UnauthenticatedError(GroundskeeperError):
     type = "unauthenticated"
     title = "This call needs a valid bearer token"
-    hint = "Send `Authorization: Bearer <token>`; `groundskeeper token create` creates one."
+    hint = (
+        "Send `Authorization: Bearer <token>`; on the command line, set GROUNDSKEEPER_TOKEN or --token-file."
+        " `groundskeeper token create` creates a token."
+    )
     why = (
         "Tokens exist, so every call needs one. The call had none, or the token is mistyped, has expired or was"
         " revoked; or the session of the cookie has ended."

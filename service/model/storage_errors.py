@@ -21,7 +21,7 @@ class PathNotFoundError(InvalidError):
 class PathForbiddenError(GroundskeeperError, like=PATH_NOT_ALLOWED):
     type = "path-not-allowed"
     title = "The path is not below one of the allowed roots"
-    hint = "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS."
+    hint = "An administrator can name a folder above the table in GROUNDSKEEPER_ALLOWED_ROOTS of the service."
 
 
 class StorageUnsupportedError(InvalidError, like=STORAGE_NOT_SUPPORTED):

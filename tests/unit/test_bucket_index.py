@@ -149,7 +149,7 @@ def test_hash_fields_that_are_part_of_the_key_are_found(fields: tuple[str, ...])
 
 
 def test_two_choices_of_hash_fields_that_fit_ask_for_the_claim() -> None:
-    # The last field is the same in all keys, and even numbers of buckets cannot tell 31 times a code from the code.
+    # The last field is the same in all keys, and of two buckets a code and 31 times that code have the same one.
     keys = [f"id:{number},region:b" for number in range(400)]
     evidence = replace(table_of(2, keys, ("id",)), record_key_fields=("id", "region"))
     finding = detect(evidence)

@@ -40,7 +40,7 @@ def test_a_demo_that_could_not_start_says_why_and_gives_no_figures(
         [sys.executable, "-m", "service.cli", "demo"], capture_output=True, text=True, check=False, timeout=300
     )
     assert ran.returncode == 1
-    assert "The demo failed: the service did not start" in ran.stdout
+    assert "The demo failed: the service has ended with code 2" in ran.stdout
     assert "GROUNDSKEEPER_SLOTS" in ran.stdout
     assert "duplicates" not in ran.stdout
     assert f"The logs and the table are in {tmp_path}/groundskeeper-demo-" in ran.stdout

@@ -12,14 +12,13 @@ from jobs.dataplane.bloom_filter import DYNAMIC, SIMPLE, BloomFilter, FilterKind
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.errors import NotProvedError
 
-# A row of 500 keys, two rows at most, so that some tables have keys beyond them.
+# The filter has at most two rows of 500 keys each, so that some tables have more keys than that.
 KIND = FilterKind(DYNAMIC, 21_568, 30, 500, 2)
 
 
 @pytest.fixture(autouse=True)
 def _small_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets the default size of filters to 2 rows of 500 keys here, too, because a footer does not have the number of
-    rows."""
+    """Gives the filters that are read the same size. A footer does not say how many rows its filter may have."""
     monkeypatch.setattr(bloom_filter, "_DEFAULT_MOST_KEYS", 1000)
 
 

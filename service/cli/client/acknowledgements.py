@@ -14,7 +14,7 @@ from service.cli.client.output import Output, ago
 from service.model.formatting import count
 
 Problems = Annotated[
-    list[str], typer.Argument(metavar="PROBLEM...", help="Ids, as `groundskeeper problems` shows them: prb_...")
+    list[str], typer.Argument(metavar="PROBLEM", help="Ids, as `groundskeeper problems` shows them: prb_...")
 ]
 Hours = Annotated[float | None, typer.Option(min=0.01, max=8760, help="For how long. Default: until the problem ends")]
 Reason = Annotated[str | None, typer.Option(help="Why, for others")]

@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 def advice(
     service: Connection,
     out: Output,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Name or id; without it all tables")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="Name or id; without it all tables")] = None,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Write the setting to the table's policy")] = False,
     dismiss: Annotated[bool, typer.Option("--dismiss", help="Hide the advice for 30 days")] = False,

@@ -20,7 +20,7 @@ from service.model.formatting import count
 MOST = 500
 """Most tables of one call."""
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names or ids of the tables")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Names or ids of the tables")]
 Pattern = Annotated[
     str | None,
     typer.Option("--all", metavar="PATTERN", help="Also tables with names of this pattern, such as 'orders_*'"),

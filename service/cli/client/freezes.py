@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import calls
-from service.cli.client.arguments import moment
-from service.cli.client.command import command
+from service.cli.client.arguments import confirm, moment
+from service.cli.client.command import Yes, command
 from service.cli.client.connection import Connection
 from service.cli.client.output import Columns, Output
 
@@ -55,9 +55,10 @@ def set_freeze(
 
 
 @command(app, "remove")
-def remove(service: Connection, out: Output, name: Name) -> None:
+def remove(service: Connection, out: Output, name: Name, *, yes: Yes = False) -> None:
     """Delete a freeze, which ends it. Prints what was deleted."""
     found = service.send(calls.get_freeze(name))
+    confirm(f"Delete the freeze {name} ({_state(found)})?", yes=yes)
     service.send(calls.delete_freeze(name))
     out.answer(found, f"Deleted the freeze {name}.")
 

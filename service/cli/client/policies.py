@@ -25,7 +25,7 @@ _MOST_NAMES = 5
 Settings = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME=VALUE]...",
+        metavar="NAME=VALUE",
         help="Such as compaction.commits=10; the value is JSON or text",
         autocompletion=complete_setting,
     ),
@@ -43,7 +43,7 @@ AsPattern = Annotated[
 def show(
     service: Connection,
     out: Output,
-    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Table, or pattern with --pattern")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="Table, or pattern with --pattern")] = None,
     *,
     pattern: AsPattern = False,
 ) -> None:

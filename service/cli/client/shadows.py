@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 def shadow(
     service: Connection,
     out: Output,
-    pattern: Annotated[str | None, typer.Argument(metavar="[PATTERN]", help="Pattern of table names")] = None,
+    pattern: Annotated[str | None, typer.Argument(metavar="PATTERN", help="Pattern of table names")] = None,
     settings: policies.Settings = None,
     *,
     file: Annotated[Path | None, typer.Option(help="JSON object of a whole policy; - is standard input")] = None,

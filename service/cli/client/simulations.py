@@ -36,7 +36,7 @@ def _days(text: str) -> timedelta:
 def simulate(
     service: Connection,
     out: Output,
-    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Table, or pattern with --pattern")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="Table, or pattern with --pattern")] = None,
     settings: policies.Settings = None,
     *,
     pattern: policies.AsPattern = False,

@@ -28,7 +28,7 @@ class PlainGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        _unwrap(self)
+        _simplify(self)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -41,8 +41,20 @@ class PlainGroup(TyperGroup):
             raise
 
 
-def _unwrap(command: Any) -> None:
-    """Joins the lines of each paragraph in the help of the command and of all below it."""
+def _simplify(command: Any) -> None:
+    """Joins the lines of each paragraph in the help of the command and of all below it. Shows flags without a type,
+    because they take no value."""
     command.help = command.help and "\n\n".join(" ".join(each.split()) for each in command.help.split("\n\n"))
+    for each in command.params:
+        if getattr(each, "is_bool_flag", False):
+            each.metavar = ""
+    made = command.get_help_option
+
+    def help_option(context: Any) -> Any:
+        if option := made(context):
+            option.metavar = ""
+        return option
+
+    command.get_help_option = help_option
     for each in getattr(command, "commands", {}).values():
-        _unwrap(each)
+        _simplify(each)

@@ -46,10 +46,6 @@ def add(
 
 
 app.command("discover")(discover)
-for action in bulk.ACTIONS:
-    command(app, action)(bulk.of_action(action))
-for each in (bulk.acknowledge, bulk.set_policy, bulk.label):
-    command(app, each.__name__.replace("_", "-"))(each)
 
 
 @command(app, "list")
@@ -190,3 +186,9 @@ def remove(service: Connection, out: Output, table: TableName, *, yes: Yes = Fal
     arguments.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
     service.send(calls.unregister_table(found["id"]))
     out.answer(found, f"Unregistered {found['name']} ({found['id']}). Its data was not touched.")
+
+
+for action in bulk.ACTIONS:
+    command(app, action)(bulk.of_action(action))
+for each in (bulk.acknowledge, bulk.set_policy, bulk.label):
+    command(app, each.__name__.replace("_", "-"))(each)

@@ -127,5 +127,6 @@ def test_policies_are_listed_shown_with_units_and_previewed(cli: CommandLine) ->
 def test_freezes_are_set_listed_and_removed(cli: CommandLine) -> None:
     cli.run("freezes", "set", "sale", "--from", "1h", "--to", "2999-01-01", "--reason", "the sale")
     assert cli.run("freezes", "list").stdout.splitlines()[1].split()[:2] == ["sale", "lasts"]
-    assert cli.json("freezes", "remove", "sale")["tables"] == ["*"]
-    cli.refused("freezes", "remove", "sale", code=3)
+    assert "--yes" in cli.refused("freezes", "remove", "sale", code=2)
+    assert cli.json("freezes", "remove", "sale", "--yes")["tables"] == ["*"]
+    cli.refused("freezes", "remove", "sale", "--yes", code=3)

@@ -18,7 +18,7 @@ BUCKET_3 = "00000003-0000-4000-8000-000000000000-0"
         ({100}, 101, 500, True, False),
         # Neither number divides the other, so that rows in such a bucket may be wrong.
         ({8}, 6, 5, True, False),
-        # One of so many rows would be in a bucket that is gone.
+        # Among so many rows of the old number, at least one would be in a bucket that is gone.
         ({8}, 6, 60, False, False),
         ({8}, 4, 5, False, False),
         # The table had 6, 4, and now 7 buckets, or 6, 8, and now 4.
