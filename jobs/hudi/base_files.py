@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.errors import RefusedError
+from jobs.hudi.hadoop import storage_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
 from jobs.table_errors import DamagedFileError
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+_FOOTERS_AT_ONCE = 16
 _MOST_SUSPECTS = 100
 _SCHEMA = "_hoodie_record_key string"
 
@@ -30,6 +34,26 @@ def read(
     # Spark would otherwise expand the paths as patterns, and read folder names as columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")
     return (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)
+
+
+def alike(table: HudiTable, paths: Sequence[str]) -> list[list[str]]:
+    """Returns these Parquet files in lists of the same columns that are not nested, the longest first. Spark (3.5)
+    cannot read files together in which a column has different types. On a storage that Arrow does not know, all files
+    are in one list. Reads footers."""
+    try:
+        storage = storage_of(table)
+    except RefusedError:
+        return [list(paths)]
+
+    def columns(path: str) -> tuple[str, ...]:
+        with storage.read_parquet(path) as file:
+            return tuple(sorted(f"{each.name}: {each.type}" for each in file.schema_arrow if not each.type.num_fields))
+
+    found: dict[tuple[str, ...], list[str]] = {}
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        for path, key in zip(paths, pool.map(columns, paths), strict=True):
+            found.setdefault(key, []).append(path)
+    return sorted(found.values(), key=len, reverse=True)
 
 
 def damaged(table: HudiTable, paths: Sequence[str]) -> dict[str, str]:

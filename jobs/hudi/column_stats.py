@@ -19,7 +19,7 @@ from jobs.hudi import base_files, file_indexes, indexes, metadata_table
 from jobs.hudi.index_entries import entries_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import FileSlice
-from jobs.hudi.rows import current
+from jobs.hudi.rows import current, pruned
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -67,43 +67,74 @@ def of_files(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
     chosen = sample(slices) if COLUMN_STATISTICS in table.metadata_partitions else []
     if not chosen:
         return Compared()
+    found = Compared()
     with translated("comparing the column statistics with the files"):
-        paths = [item.base_file or "" for item in chosen]
-        frame, defined = base_files.read(table, paths), _defined(table)
-        if defined - set(frame.columns):  # Spark takes the schema of one of the files, which may lack a new column.
-            fields = [each for each in current(table).schema if each.name in defined - set(frame.columns)]
-            frame = base_files.read(table, paths, schema=StructType([*frame.schema, *fields]))
-        types = _flat(frame)
-        entries = stored(table, chosen, list(types))
-        types = {name: kind for name, kind in types.items() if name in defined | {column for _, column in entries}}
-        wanted = [figure for name, kind in types.items() for figure in figures(name, kind)]
-        actual = frame.groupBy(F.col(base_files.FILE).alias("file")).agg(F.count("*"), *wanted).collect()
-    return _compared(actual, types, entries, indexed={file for file, _ in entries}, expected=defined, defined=defined)
+        defined = _defined(table)
+        frames = [_opened(table, paths, defined) for paths in base_files.alike(table, [_path(item) for item in chosen])]
+        entries = stored(table, chosen, list(dict.fromkeys(name for frame in frames for name in _flat(frame))))
+        files, columns = {file for file, _ in entries}, defined | {column for _, column in entries}
+        for frame in frames:
+            types = {name: kind for name, kind in _flat(frame).items() if name in columns}
+            actual = _figures(frame, F.col(base_files.FILE).alias("file"), types)
+            _compare(found, actual, types, entries, indexed=files, expected=defined, defined=defined)
+    return found
 
 
 def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
-    """Compares the statistics of a sample of partitions with the values of all their rows, for `_MOST_COLUMNS` columns:
-    of at most `_MOST_FILES` partitions, with about `_MOST_BYTES` bytes in total."""
+    """Compares the statistics of a sample of partitions with the values of their rows, for `_MOST_COLUMNS` columns: of
+    at most `_MOST_FILES` partitions, with about `_MOST_BYTES` bytes in total. Of a larger partition, and of one whose
+    path is not made of the values of its columns, only some files without logs are read: the statistics have to cover
+    their rows as well."""
     sizes: Counter[str] = Counter()
     for item in slices:
         sizes[item.partition] += item.bytes
     paths = _limited(sorted(sizes.items()))
     if not paths or PARTITION_STATISTICS not in table.metadata_partitions:
         return Compared()
+    found = Compared()
     with translated("comparing the statistics of partitions with the rows"):
-        frame, record = current(table).where(F.col(PARTITION_PATH).isin(paths)), F.col(_RECORD)
+        frame, record = current(table), F.col(_RECORD)
         every = _kept(table, PARTITION_STATISTICS)
         # If a column is no longer indexed, Hudi ignores its bounds, but still skips the partitions without an entry.
         columns = {row[0] for row in every.select(record["columnName"]).distinct().collect()}
         defined = _defined(table)
         types = {name: kind for name, kind in _flat(frame).items() if name in defined | columns}
-        entries = _scanned(every, paths)
-        wanted = [figure for name, kind in types.items() for figure in figures(name, kind)]
-        actual = frame.groupBy(F.col(PARTITION_PATH)).agg(F.count("*"), *wanted).collect()
-    return _compared(actual, types, entries, indexed=paths if columns else (), expected=types, defined=defined)
+        # Hudi prunes by the values of partition columns, and not by their statistics.
+        types = {name: kind for name, kind in types.items() if name not in table.partition_fields}
+        entries, indexed = _scanned(every, paths), paths if columns else ()
+        whole = [] if sum(sizes[each] for each in paths) > _MOST_BYTES else paths
+        actual = _figures(pruned(table, frame, whole), F.col(PARTITION_PATH), types) if whole else []
+        _compare(found, actual, types, entries, indexed=indexed, expected=types, defined=defined)
+        # Without meta fields no row has the path of its partition.
+        left = set(paths) - {row[0] for row in actual} if table.has_meta_fields else set()
+        if files := sample([item for item in slices if item.partition in left and not item.log_files]):
+            frame = _opened(table, base_files.alike(table, [_path(item) for item in files])[0], types)
+            types = {name: kind for name, kind in _flat(frame).items() if name in types}
+            actual = _figures(frame, F.col(PARTITION_PATH), types)
+            _compare(found, actual, types, entries, indexed=indexed, expected=types, defined=defined)
+    return found
 
 
-def _compared(
+def _opened(table: HudiTable, paths: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """Returns the rows of these files, which have the same columns, with null in those of `columns` that they lack."""
+    frame = base_files.read(table, paths)
+    if not set(columns) - set(frame.columns):
+        return frame
+    fields = [each for each in current(table).schema if each.name in set(columns) - set(frame.columns)]
+    return base_files.read(table, paths, schema=StructType([*frame.schema, *fields]))
+
+
+def _path(item: FileSlice) -> str:
+    return item.base_file or ""
+
+
+def _figures(frame: DataFrame, place: Column, types: Mapping[str, str]) -> list[Row]:
+    wanted = [figure for name, kind in types.items() for figure in figures(name, kind)]
+    return frame.groupBy(place).agg(F.count("*"), *wanted).collect()
+
+
+def _compare(
+    found: Compared,
     actual: Sequence[Row],
     types: Mapping[str, str],
     entries: Mapping[tuple[str, str], Any],
@@ -111,11 +142,11 @@ def _compared(
     indexed: Collection[str],
     expected: Collection[str],
     defined: Collection[str],
-) -> Compared:
-    """`actual` has a row for each place: its name, the number of its rows, and the `figures` of each column. The
-    `expected` columns should have an entry for each of the `indexed` places; bounds are those of `defined` columns, or
-    of all if none is defined."""
-    found = Compared(len(actual))
+) -> None:
+    """Adds what is wrong to `found`. `actual` has a row for each place: its name, the number of its rows, and the
+    `figures` of each column. The `expected` columns should have an entry for each of the `indexed` places; bounds are
+    those of `defined` columns, or of all if none is defined."""
+    found.places += len(actual)
     for row in actual:
         place = row[0]
         if place not in indexed:
@@ -128,7 +159,6 @@ def _compared(
                 (found.lacking if count else found.added).setdefault(name, []).append(place)
             elif entry is not None and count and name in (defined or types) and hides(entry, low, high, kind):
                 found.hiding.setdefault(name, []).append(place)
-    return found
 
 
 def _defined(table: HudiTable) -> set[str]:

@@ -58,6 +58,17 @@ def current(
         raise
 
 
+def pruned(table: HudiTable, frame: DataFrame, partitions: Collection[str]) -> DataFrame:
+    """Returns the rows of those of these partitions whose paths are made of the values of their columns, for which Hudi
+    opens no file of any other partition. By the meta column alone it would read the whole table."""
+    is_named = table.properties.get("hoodie.datasource.write.hive_style_partitioning") == "true"
+    names = [f"{name}=" if is_named else "" for name in table.partition_fields]
+    values = [F.col(f"`{name}`").cast("string") for name in table.partition_fields]
+    parts = [F.concat(F.lit(name), value) for name, value in zip(names, values, strict=True)]
+    by_values = F.concat_ws("/", *parts).isin(sorted(partitions))
+    return frame.where(by_values & F.col(PARTITION_PATH).isin(sorted(partitions)))
+
+
 def _reading(table: HudiTable) -> dict[str, str]:
     # If values of partition fields contain slashes, Hudi cannot split a path into values. Hudi then reads the columns
     # from the files, but only if it lists the partitions eagerly.

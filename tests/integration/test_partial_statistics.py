@@ -3,20 +3,23 @@ files, or all partitions, do not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.hudi import column_stats
 from tests.integration import indexed, tables
 from tests.integration.long_session import LongSession
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 from tests.integration.test_index_builds import CONDITIONS, COUNT, COW, MOR, job
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
+
+    from jobs.hudi.records import FileSlice
 
 ENABLED = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
 BOTH, ALONE = "fare >= -9 and city >= 0", "fare >= -9"
@@ -142,3 +145,52 @@ def test_statistics_that_a_session_builds_for_the_first_time_are_complete(spark:
         tables.upsert(tables.rows(spark, COUNT, COUNT + number, ts=number), base, options)
     assert run_job(spark, base, "index", {}, index=None).details["compared"] == []
     assert indexed.found_by_indexes(spark, base, CONDITIONS)
+
+
+def cut(base: Path, slices: list[FileSlice]) -> None:
+    """Damages the base files of these slices, so that no reader can open them."""
+    for item in slices:
+        Path(f"{base}/{item.partition}/{item.base_name}").write_bytes(b"PAR1")
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("named", ["false", pytest.param("true", marks=pytest.mark.exhaustive)])
+def test_the_comparison_of_some_partitions_opens_no_file_of_others(
+    request: pytest.FixtureRequest, table_type: str, named: str
+) -> None:
+    spark: SparkSession = request.getfixturevalue("spark")
+    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    base: Path = request.getfixturevalue("tmp_path") / "trips"
+    shape = {**ENABLED, "hoodie.datasource.write.hive_style_partitioning": named}
+    tables.write_table(spark, base, count=30, updates=1, table_type=table_type, num_buckets=2, **shape)
+    table = hudi_table(spark, base, None)
+    slices = table.file_slices()
+    monkeypatch.setattr(column_stats, "_MOST_FILES", 1)
+    first = min(item.partition for item in slices)
+    cut(base, [item for item in slices if item.partition != first])
+    found = column_stats.of_partitions(table, slices)
+    assert (found.places, found.hiding, found.lacking, found.unindexed) == (1, {}, {}, [])
+
+    # The partition is larger than what may be read, so one of its files is read.
+    monkeypatch.setattr(column_stats, "_MOST_BYTES", 1)
+    without_logs = [replace(item, log_files=()) for item in slices if item.partition == first]
+    cut(base, without_logs[1:])
+    found = column_stats.of_partitions(table, without_logs)
+    assert (found.places, found.hiding, found.lacking, found.unindexed) == (1, {}, {}, [])
+
+
+@pytest.mark.parametrize("table_type", [COW, pytest.param(MOR, marks=pytest.mark.exhaustive)])
+def test_an_audit_compares_files_in_which_a_column_has_different_types(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=30, table_type=table_type, num_buckets=2, **ENABLED)
+    wide = tables.rows(spark, 0, 2, ts=1).withColumn("city", F.expr("city + 5000000000"))
+    tables.upsert(wide, base, options)
+    if table_type == MOR:
+        run_job(spark, base, "compaction", index=None)
+    table = hudi_table(spark, base, None)
+    found = column_stats.of_files(table, table.file_slices())
+    assert (found.places, found.hiding, found.lacking, found.added) == (6, {}, {}, {})
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["findings"], audit["unchecked"]) == ([], [])

@@ -10,15 +10,17 @@ resize, nobody reads the log any more. Before table version 8 logs are named by 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from jobs.format.file_names import parse_log_file_name
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from jobs.format.stale_writes import Group
     from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
 
@@ -40,21 +42,45 @@ def unseen(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
     """Returns the commits with such logs that no `repair` has marked, each with the number of their file groups."""
     if table.version < WITH_COMPLETION_TIMES or not table.has_consistent_hashing():
         return {}
-    ended = {commit.write.instant: commit.completed for commit in commits}
+    late = {commit.write.instant: logs for commit in commits if (logs := _logs_of_other_instants(commit))}
+    if not late:
+        return {}
+    ended = {commit.write.instant: commit.completed or commit.write.instant for commit in commits}
     marked = {instant for commit in commits for instant in commit.write.repaired}
+    bases = _base_files(table, commits)
     found: dict[str, int] = {}
-    for commit in commits:
-        instant = commit.write.instant
+    for instant, logs in late.items():
         hidden = {
-            (partition, file_id)
-            for partition, groups in commit.files.items()
-            for file_id, paths in groups.items()
-            for path in paths
-            if (log := parse_log_file_name(path.rpartition("/")[2])) is not None
-            and log.instant != instant
-            and (base := commit.previous[(partition, file_id)]).isdigit()
-            and base > (ended.get(log.instant) or log.instant)
+            group
+            for group, of in logs
+            if any(ended.get(of, of) < base < ended[instant] for base in bases.get(group, ()))
         }
         if hidden and instant not in marked:
             found[instant] = len(hidden)
+    return found
+
+
+def _logs_of_other_instants(commit: Commit) -> list[tuple[Group, str]]:
+    """Returns the logs of this commit that are named by another one: the file group and that instant."""
+    return [
+        ((partition, file_id), log.instant)
+        for partition, groups in commit.files.items()
+        for file_id, paths in groups.items()
+        for path in paths
+        if (log := parse_log_file_name(path.rpartition("/")[2])) is not None and log.instant != commit.write.instant
+    ]
+
+
+def _base_files(table: HudiTable, commits: Sequence[Commit]) -> dict[Group, set[str]]:
+    """Returns the instants of the base files of each file group, as far as slices and timeline name them. The
+    statistics of logs do not: since table version 8 they have the commit's own instant for the previous file."""
+    found: defaultdict[Group, set[str]] = defaultdict(set)
+    for item in table.file_slices():
+        if base := parse_base_file_name(item.base_name):
+            found[item.key].add(base.instant)
+    for commit in commits:
+        for partition, groups in commit.files.items():
+            for file_id, paths in groups.items():
+                if any(parse_base_file_name(path.rpartition("/")[2]) for path in paths):
+                    found[(partition, file_id)] |= {commit.write.instant, commit.previous[(partition, file_id)]}
     return found
