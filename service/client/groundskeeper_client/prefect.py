@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from groundskeeper_client import Client, calls
 from groundskeeper_client.generated.models import JobDetail
+from groundskeeper_client.patience import PatientClient
 from groundskeeper_client.questions import id_of
 from groundskeeper_client.submission import cancelled_with_the_run, submitted_once
 
@@ -25,9 +26,9 @@ class GroundskeeperCredentials(Block):
     url: str
     token: SecretStr = SecretStr("")
 
-    def client(self) -> Client:
-        """Returns a client, which the caller closes."""
-        return Client(self.url, self.token.get_secret_value() or None)
+    def client(self, *, patient: bool = False) -> Client:
+        """Returns a client, which the caller closes. The calls of a patient one wait for the end of an outage."""
+        return (PatientClient if patient else Client)(self.url, self.token.get_secret_value() or None)
 
 
 # A cached result would be that of another job.
@@ -44,12 +45,13 @@ def run_job(
 ) -> JobDetail:
     """Submits a job on the table (id, name or base path) and waits for its end. If the process of the flow run is ended
     meanwhile, or `timeout_seconds` are over, it cancels the job. A retry of the task run or of the flow run takes the
-    job of an earlier try, unless that job has failed or was cancelled.
+    job of an earlier try, unless that job has failed or was cancelled. An outage of the service of up to ten minutes
+    only delays the task.
 
     Raises JobEndedError if it did not succeed, WaitedTooLongError, or another ClientError.
     """
     log, body = get_run_logger(), {"kind": kind, "params": dict(params or {}), "dry_run": dry_run}
-    with credentials.client() as client:
+    with credentials.client(patient=True) as client:
         table_id = id_of(client, table)
         run, tries = _run_and_tries(json.dumps([table_id, body], sort_keys=True, default=str))
         job = submitted_once(client, table_id, body, run=run, tries=tries)

@@ -40,6 +40,7 @@ def upkeep():
     audits = [run_job.submit(service, "orders", "audit").result().id for _ in range(2)]
     return [*audits, run_job(service, "orders", "compaction").id]
 """
+IMPATIENT = "from groundskeeper_client import patience; patience.PATIENCE_SECONDS = 0"
 WHY = Problem("table-unreadable", "The table cannot be read", "no such file", "Look", retriable=False)
 
 
@@ -129,13 +130,15 @@ def test_a_retry_of_a_failed_flow_submits_only_the_job_that_failed(
     assert (code, kinds(work)[4:]) == (0, ["audit", "audit", "compaction"]), out[-6000:]
 
 
-def test_a_retry_after_an_outage_waits_for_the_job_of_the_earlier_try(
-    prefect: Prefect, service: ToolService, work: Work
+@pytest.mark.parametrize("is_patient", [True, False])
+def test_an_outage_only_delays_a_task_and_a_retry_waits_for_the_job_of_the_earlier_try(
+    prefect: Prefect, service: ToolService, work: Work, *, is_patient: bool
 ) -> None:
+    guide = python_block(GUIDE_OF_TOOLS, "groundskeeper_client.prefect")
     with an_outage_after_a_submission(service, work) as url:
-        code, out = prefect.run(prefect.flow(service, url))
+        code, out = prefect.run(prefect.flow(service, url, guide if is_patient else f"{IMPATIENT}\n{guide}"))
     assert (code, kinds(work)) == (0, ["compaction", "audit"]), out[-6000:]
-    assert "Retry 1/3" in out, out[-6000:]
+    assert ("Retry 1/3" in out) is not is_patient, out[-6000:]
 
 
 def test_a_killed_flow_run_finds_its_job_when_it_is_retried_and_cancels_it_when_it_is_cancelled(
