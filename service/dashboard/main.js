@@ -128,7 +128,8 @@ async function poll(isProgress) {
       await (isProgress && polled.refresh ? polled.refresh() : polled.load());
     };
     // The session and the data of the view are requested at the same time, because users notice each wait.
-    await Promise.all([caller ?? whoAmI().then(showCaller), load()]);
+    const [found] = await Promise.all([caller ?? whoAmI(), load()]);
+    if (!caller) showCaller(found);
     failures = 0;
     if (polled !== view) return;
     // The user has logged in again, perhaps in another tab.
