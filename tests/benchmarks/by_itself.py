@@ -228,14 +228,19 @@ def _kill(daemon: Daemon, victim: str) -> bool:
 
 
 def settled(daemon: Daemon, table: str) -> list[str]:
-    """Pauses the policies, and returns the jobs that have not ended after a while."""
+    """Pauses the policies, and returns the jobs that have not ended after a while, without those that wait for another
+    attempt: the pause holds these back."""
     daemon.call("PUT", "/v1/pause", {"reason": "the end of the benchmark"})
     deadline = time.monotonic() + SETTLING_SECONDS
-    while left := [job["id"] for job in jobs_of(daemon, table) if job["state"] not in ENDED]:
+    while left := [job["id"] for job in jobs_of(daemon, table) if job["state"] not in ENDED and not _waits_again(job)]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.5)
     return left
+
+
+def _waits_again(job: dict[str, Any]) -> bool:
+    return job["state"] == "queued" and job["attempt"] > 0
 
 
 def jobs_of(daemon: Daemon, table: str) -> list[dict[str, Any]]:

@@ -110,7 +110,6 @@ class Bench:
                 _say("the daemon is warm")
                 with measured(daemon.process.pid) as cost:
                     took, late = self._play(events, bases, [each | OWN_REPEATS for each in shown], after)
-                    # A job that waits for another attempt stays queued while policies are paused; `jobs` shows it.
                     if left := [job for each in ids for job in settled(daemon, each)]:
                         _say(f"jobs that have not ended: {', '.join(left)}")
                 for each in ids:
