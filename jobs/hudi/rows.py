@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import HudiError, RefusedError
-from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 from jobs.problems.tables import TYPES_NOT_READABLE
 
@@ -38,17 +38,24 @@ _SKIP_NOTHING = {"hoodie.enable.data.skipping": "false", "hoodie.bucket.index.qu
 
 
 def current(
-    table: HudiTable, *, as_of: str | None = None, by_listing: bool = False, spark: SparkSession | None = None
+    table: HudiTable,
+    *,
+    as_of: str | None = None,
+    by_listing: bool = False,
+    without_logs: bool = False,
+    spark: SparkSession | None = None,
 ) -> DataFrame:
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
-    Filters skip no files. `by_listing`: files are found by listing the storage, not by the metadata table. `spark` is
-    the session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not
-    know.
+    Filters skip no files. `by_listing`: files are found by listing the storage, not by the metadata table.
+    `without_logs`: only base files are read, so that filters skip row groups. `spark` is the session to read with, a
+    new one by default. Raises `RefusedError` for a table with types that Spark does not know.
     """
     reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
+    if without_logs:
+        reader = reader.option("hoodie.datasource.query.type", "read_optimized")
     try:
         with translated("opening the table's rows"):
             return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
@@ -60,7 +67,7 @@ def current(
 
 def pruned(table: HudiTable, frame: DataFrame, partitions: Collection[str]) -> DataFrame:
     """Returns the rows of those of these partitions whose paths are made of the values of their columns, for which Hudi
-    opens no file of any other partition. By the meta column alone it would read the whole table."""
+    opens no file of any other partition. A filter by the meta column alone would read the whole table."""
     is_named = table.properties.get("hoodie.datasource.write.hive_style_partitioning") == "true"
     names = [f"{name}=" if is_named else "" for name in table.partition_fields]
     values = [F.col(f"`{name}`").cast("string") for name in table.partition_fields]
@@ -100,6 +107,19 @@ def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
         wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted({partition for partition, _ in groups})))
         ids = sorted({file_id for _, file_id in groups})
         return int(wanted.where(F.substring_index(FILE_NAME, "_", 1).isin(ids)).count())
+
+
+def count_of_instants(table: HudiTable, instants: Collection[str]) -> dict[str, int]:
+    """Returns the number of rows of each of these instants, without instants of which no base file has rows."""
+    if not instants:
+        return {}
+    with translated("counting the rows of instants"):
+        wanted = F.col(COMMIT_TIME).isin(sorted(instants))
+        if current(table, without_logs=True).where(wanted).isEmpty():
+            return {}
+        # Logs may have replaced or deleted these rows since.
+        counted = current(table).where(wanted).groupBy(COMMIT_TIME).count()
+        return {row[0]: int(row[1]) for row in counted.collect()}
 
 
 def keys_there_twice(

@@ -17,7 +17,7 @@ from jobs.format.instants import instant_of, wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
-from tests.integration.plans import schedule_clustering
+from tests.integration.plans import OtherRunner, schedule_clustering
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.writers import At
@@ -221,6 +221,45 @@ def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, b
     shutil.copyfile(other, one)
     one.with_name(f".{one.name}.crc").unlink(missing_ok=True)
     assert one.name in found(spark, base, rows=True, index=INDEX)["commit-rows-differ"]
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_rows_of_a_commit_that_was_rolled_back_while_a_compaction_read_them(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, version=version, metadata=False)
+    last = hudi_table(spark, base, INDEX).completed_writes()[-1][0]
+    runner, user = OtherRunner(spark, base, options), OtherRunner(spark, base, options)
+    runner.begin(plan := runner.plan())
+    assert user.client.rollback(last)
+    runner.commit(plan)
+    expect_rows_of(spark, base, last, index=INDEX)
+
+    tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
+    assert found(spark, base, rows=True, index=INDEX) == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_rows_of_a_commit_that_was_rolled_back_while_a_clustering_read_them(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    shape: dict[str, Any] = {"num_buckets": None, "table_type": COW, "version": version, "metadata": False}
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, **shape)
+    last = hudi_table(spark, base, None).completed_writes()[-1][0]
+    runner = Runner(spark, base)
+    plan = schedule_clustering(runner.client)
+    executed = runner.execute(plan)
+    assert OtherRunner(spark, base, options).client.rollback(last)
+    runner.look()
+    runner.commit(plan, executed)
+    expect_rows_of(spark, base, last)
+
+
+def expect_rows_of(spark: SparkSession, base: Path, instant: str, index: BucketIndex | None = None) -> None:
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 2}
+    text = found(spark, base, rows=True, index=index)["rolled-back-rows"]
+    assert re.fullmatch(rf"\d+ rows of {instant}, which \d{{17}} rolled back", text)
 
 
 @pytest.mark.exhaustive

@@ -294,10 +294,11 @@ def test_a_job_is_sent_again_to_a_busy_service_with_the_same_key_after_the_time_
 ) -> None:
     job = client.send(calls.submit_job(table.id, models.AuditIn()))
     body = msgspec.json.encode(client.send(calls.cancel_job(job.id)))
+    done = Reply(202, {"Content-Type": "application/json"}, body)
     busy = [Reply(503, {"Retry-After": "1"}, b"{}"), Reply(429, {}, b"{}"), Reply(cut=0)]
 
     def answer(_got: Received) -> Reply:
-        return busy[len(receiver.received) - 1] if len(receiver.received) <= len(busy) else Reply(202, {}, body)
+        return busy[len(receiver.received) - 1] if len(receiver.received) <= len(busy) else done
 
     with Receiver(answer) as receiver, Client(receiver.url.removesuffix("/hook"), retries=QUICK) as other:
         began = time.monotonic()
