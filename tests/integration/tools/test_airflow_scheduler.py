@@ -55,6 +55,7 @@ class Deployment:
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API__ENABLE_XCOM_DESERIALIZE_SUPPORT": "true",
             "AIRFLOW__API_AUTH__JWT_SECRET": "of tests, which all parts have to know " * 2,
             "AIRFLOW__API_AUTH__JWT_ISSUER": "tests",
             # A dead part is noticed after these seconds instead of minutes.
