@@ -82,9 +82,9 @@ def of_files(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
 
 def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
     """Compares the statistics of a sample of partitions with the values of their rows, for `_MOST_COLUMNS` columns: of
-    at most `_MOST_FILES` partitions, with about `_MOST_BYTES` bytes in total. If a partition
-    is larger, or its path is not made of the values of its columns, only some of its files without logs are read: the
-    statistics have to cover their rows as well."""
+    at most `_MOST_FILES` partitions, with about `_MOST_BYTES` bytes in total. If a partition is larger, or its path is
+    not made of the values of its columns, only some of its files without logs are read: the statistics have to cover
+    their rows as well."""
     sizes: Counter[str] = Counter()
     for item in slices:
         sizes[item.partition] += item.bytes

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from http import HTTPMethod
+from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -123,7 +123,8 @@ def install(app: FastAPI) -> None:
         return answer(invalid_request(error.errors(), error.body), instance=request.url.path)
 
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
-        if fault := _unreadable(error.__cause__):
+        # FastAPI answers with this status if it cannot read a body, and gives the reason as the cause.
+        if error.status_code == HTTPStatus.BAD_REQUEST and (fault := _unreadable(error.__cause__)):
             told = [{"field": "", "message": fault}]
             unread = BodyNotJsonError(_named("", fault), hint=_READABLE, extensions={"errors": told})
             return answer(unread, instance=request.url.path)

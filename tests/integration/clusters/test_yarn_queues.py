@@ -100,6 +100,17 @@ def others(cluster: Cluster, folder: Path, executors: int) -> Iterator[None]:
         yield
 
 
+def stopped_in_the_midst(scene: Scene, cluster: Cluster, folder: Path) -> list[int]:
+    """Submits the job and stops its executors, so that they are still in the midst of it when the other application
+    wants its share. Returns their processes."""
+    scene.submit()
+    wait_for(lambda: len(cluster.shuffle_files()) >= FILES // 3, 240, folder)
+    found = cluster.executors()
+    for executor in found:
+        os.kill(executor, signal.SIGSTOP)
+    return found
+
+
 def test_a_job_survives_that_an_executor_is_preempted_for_another_queue(
     spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
 ) -> None:
@@ -116,12 +127,7 @@ def test_a_job_survives_that_an_executor_is_preempted_for_another_queue(
     ):
         worker.wait_until("ready", executors=2)
         [application] = cluster.applications("RUNNING")
-        scene.submit()
-        wait_for(lambda: len(cluster.shuffle_files()) >= FILES // 3, 240, tmp_path)
-        # Executors that are stopped are still in the midst of the job when the other application wants its share.
-        before = cluster.executors()
-        for executor in before:
-            os.kill(executor, signal.SIGSTOP)
+        before = stopped_in_the_midst(scene, cluster, tmp_path)
         with others(cluster, tmp_path, 1):
             wait_for(lambda: len(set(before) - set(cluster.executors())) == 1, 90, tmp_path)
             for executor in set(before) & set(cluster.executors()):
@@ -155,11 +161,7 @@ def test_a_job_whose_executors_are_all_preempted_is_not_taken_again_until_one_co
         start(cluster, tmp_path / "worker", environment=limit, **conf) as worker,
     ):
         worker.wait_until("ready", executors=2)
-        scene.submit()
-        wait_for(lambda: len(cluster.shuffle_files()) >= FILES // 3, 240, tmp_path)
-        before = cluster.executors()
-        for executor in before:
-            os.kill(executor, signal.SIGSTOP)
+        before = stopped_in_the_midst(scene, cluster, tmp_path)
         with others(cluster, tmp_path, 2):
             given_up = daemon.wait(scene.job, lambda job: job["state"] == "queued" and job["attempt"] > 0)
             assert given_up["error"]["type"].endswith("/no-executors")
