@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DELTA_COMMITS = 3
 COMMITS_AFTERWARDS = 2
 EXPANDED = 8
+# Without `retry_conflicts` a replacement would wait for minutes for a batch that a conflict has ended, because its
+# instant stays until it is known to be dead.
+WRITERS = {"hudi_version": "1.2.0", "retry_conflicts": True}
 MESSAGE_SECONDS = 90.0
 ENDED = {"succeeded", "failed", "cancelled"}
 
@@ -168,7 +171,8 @@ class _Demo:
 
     def _register(self, api: httpx.Client) -> str:
         index = {"type": "bucket", "num_buckets": NUM_BUCKETS, "hash_fields": ["id"]}
-        answer = api.post("/v1/tables", json={"base_path": str(self._base_path), "index": index})
+        body = {"base_path": str(self._base_path), "index": index, "writers": WRITERS}
+        answer = api.post("/v1/tables", json=body)
         if not answer.is_success:
             raise DemoFailedError(f"the table could not be registered: {answer.text}")
         checked = answer.json()["profile"]["bucket_layout"]["keys_checked"]

@@ -35,9 +35,10 @@ OPTIONS = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": str(NUM_BUCKETS),
     "hoodie.bucket.index.hash.field": "id",
-    # Requirements of a writer beside table services: detect conflicts, leave failed writes to the cleaner, and share
-    # the lock.
+    # Requirements of a writer beside table services: detect conflicts and write such a batch again, leave failed writes
+    # to the cleaner, and share the lock.
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.num.retries.on.conflict.failures": "3",
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.write.lock.client.num_retries": "600",

@@ -24,6 +24,10 @@ A line is printed about each minute. The figures so far, and the comparison of t
 `--results FILE` after each variant. A run with the results of an earlier one adds the variants that these lack, so
 that each variant can run alone: a session then is as warm for one as for the other. A variant that fails is told, and
 the others go on; the exit code is then 1. SIGTERM ends the run with the comparison of the variants that have ended.
+
+A machine is seldom equally fast for an hour. With `--together` all variants run at the same time, each with a daemon of
+its own, and each event is done for one variant after the other, so a change of the machine concerns all of them. Twice
+the events need twice the time: `--together --variants objective,default --write-every 4 --query-every 6 --minutes 12`.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any
@@ -78,6 +82,23 @@ OWN_REPEATS = {"hoodie.write.num.retries.on.conflict.failures": "0"}
 SETTINGS = {"automatic": "true", "slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY}
 
 
+@dataclass
+class _Part:
+    """The tables of a variant with the options of their writers, the daemon that looks after them, and what the events
+    have cost. `after` is called after each event with the seconds since the beginning, and with None while nothing is
+    due."""
+
+    variant: str
+    bases: Sequence[Path]
+    options: Sequence[dict[str, str]]
+    after: Callable[[Event | None, float], None] = lambda _event, _at: None
+    daemon: Daemon | None = None
+    ids: Sequence[str] = ()
+    cost: Cost = field(default_factory=Cost)
+    took: list[Took] = field(default_factory=list)
+    jobs: Counter[str] = field(default_factory=Counter)
+
+
 class Bench:
     """The tables, written once, and a run of each variant on copies of them."""
 
@@ -91,58 +112,66 @@ class Bench:
             self._do(event, scratch, [fleet.options(each, shape_of(n)) for n, each in enumerate(scratch)])
         shutil.rmtree(scratch[0].parent)
 
-    def run(self, variant: str, events: Sequence[Event], seed: int) -> tuple[Figures, list[trips.Fingerprint]]:
-        """Returns the figures and the rows of each table afterwards."""
+    def run(
+        self, variants: Sequence[str], events: Sequence[Event], seed: int
+    ) -> list[tuple[Figures, list[trips.Fingerprint]]]:
+        """Plays the events on tables of each variant, each event on those of one variant after the other; returns the
+        figures of each variant, and the rows of its tables afterwards."""
+        with ExitStack() as stack:
+            parts = [self._part(variant, seed, stack) for variant in variants]
+            with ExitStack() as measuring:
+                for part in parts:
+                    if part.daemon:
+                        part.cost = measuring.enter_context(measured(part.daemon.process.pid))
+                late = self._play(events, parts)
+                for part in parts:
+                    if part.daemon and (left := [job for each in part.ids for job in settled(part.daemon, each)]):
+                        _say(f"{part.variant}: jobs that have not ended: {', '.join(left)}")
+            for part in parts:
+                if part.daemon:
+                    found = [job for each in part.ids for job in jobs_of(part.daemon, each)]
+                    part.jobs.update(f"{job['kind']} {job['state']}" for job in found)
+        return [self._ended(part, seed, late) for part in parts]
+
+    def _part(self, variant: str, seed: int, stack: ExitStack) -> _Part:
         bases = self._copies(variant)
         options = [fleet.options(each, shape_of(number)) | OWN_REPEATS for number, each in enumerate(bases)]
-        jobs: Counter[str] = Counter()
-        cost = Cost()
         if variant in (INLINE, NONE):
             services = HUDIS_SERVICES if variant == INLINE else {}
-            took, late = self._play(events, bases, [each | services for each in options])
-        else:
-            with ExitStack() as stack:
-                daemon = stack.enter_context(Daemon(self._folder / f"{variant}_{seed}", **SETTINGS))
-                self._warm_up(daemon)
-                ids = self._register(daemon, bases, variant, seed)
-                shown = [own | printed_options(daemon, each, "spark") for own, each in zip(options, ids, strict=True)]
-                after = self._after(daemon, variant, ids, bases)
-                _say("the daemon is warm")
-                with measured(daemon.process.pid) as cost:
-                    took, late = self._play(events, bases, [each | OWN_REPEATS for each in shown], after)
-                    if left := [job for each in ids for job in settled(daemon, each)]:
-                        _say(f"jobs that have not ended: {', '.join(left)}")
-                for each in ids:
-                    jobs.update(f"{job['kind']} {job['state']}" for job in jobs_of(daemon, each))
-        found = figures_of(variant, seed, took, cost.cpu_seconds)
-        found.jobs, found.late_seconds = dict(sorted(jobs.items())), round(late, 1)
-        found.service_parts = {role: round(seconds, 1) for role, seconds in cost.cpu.items()}
-        found.megabytes = sum(trips.size_of_files(each) for each in bases) >> 20
-        rows = [trips.fingerprint(self._session.spark, each) for each in bases]
-        shutil.rmtree(bases[0].parent)
+            return _Part(variant, bases, [each | services for each in options])
+        daemon = stack.enter_context(Daemon(self._folder / f"{variant}_{seed}", **SETTINGS))
+        self._warm_up(daemon)
+        ids = self._register(daemon, bases, variant, seed)
+        shown = [own | printed_options(daemon, each, "spark") for own, each in zip(options, ids, strict=True)]
+        _say(f"the daemon of {variant} is warm")
+        after = self._after(daemon, variant, ids, bases)
+        return _Part(variant, bases, [each | OWN_REPEATS for each in shown], after, daemon, ids)
+
+    def _ended(self, part: _Part, seed: int, late: float) -> tuple[Figures, list[trips.Fingerprint]]:
+        found = figures_of(part.variant, seed, part.took, part.cost.cpu_seconds)
+        found.jobs, found.late_seconds = dict(sorted(part.jobs.items())), round(late, 1)
+        found.service_parts = {role: round(seconds, 1) for role, seconds in part.cost.cpu.items()}
+        found.megabytes = sum(trips.size_of_files(each) for each in part.bases) >> 20
+        rows = [trips.fingerprint(self._session.spark, each) for each in part.bases]
+        shutil.rmtree(part.bases[0].parent)
         return found, rows
 
-    def _play(
-        self,
-        events: Sequence[Event],
-        bases: Sequence[Path],
-        options: Sequence[dict[str, str]],
-        after: Callable[[Event | None, float], None] = lambda _event, _at: None,
-    ) -> tuple[list[Took], float]:
-        """Does what the schedule says; returns the cost of each event, and how late the last one was. `after` is called
-        after each event, and with None while nothing is due."""
-        took: list[Took] = []
+    def _play(self, events: Sequence[Event], parts: Sequence[_Part]) -> float:
+        """Does what the schedule says; returns how late the last event was."""
         began, minute = time.monotonic(), 0
-        for event in events:
+        for place, event in enumerate(events):
             if (at := time.monotonic() - began) >= 60 * (minute + 1):
                 minute = int(at // 60)
-                _say(f"minute {minute}: {len(took)} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
+                _say(f"minute {minute}: {place} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
             while (at := time.monotonic() - began) < event.at:
-                after(None, at)
+                for part in parts:
+                    part.after(None, at)
                 time.sleep(min(0.2, event.at - at))
-            took.append(self._do(event, bases, options))
-            after(event, time.monotonic() - began)
-        return took, max(0.0, time.monotonic() - began - events[-1].at)
+            first = place % len(parts)
+            for part in (*parts[first:], *parts[:first]):
+                part.took.append(self._do(event, part.bases, part.options))
+                part.after(event, time.monotonic() - began)
+        return max(0.0, time.monotonic() - began - events[-1].at)
 
     def _do(self, event: Event, bases: Sequence[Path], options: Sequence[dict[str, str]]) -> Took:
         base = bases[event.table]
@@ -245,17 +274,16 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
             events = schedule(given.tables, given.minutes * 60, every, seed)
             # The session still gets a little faster, so each seed begins with another variant.
             first = place % len(given.variants)
-            for variant in given.variants[first:] + given.variants[:first]:
-                if result.has(seed, variant):
-                    continue
-                _say(f"seed {seed}, {variant}")
+            order = [each for each in given.variants[first:] + given.variants[:first] if not result.has(seed, each)]
+            for variants in [order] if given.together and order else [[each] for each in order]:
+                names = ", ".join(variants)
+                _say(f"seed {seed}, {names}")
                 try:
-                    found, rows = bench.run(variant, events, seed)
-                    result.add(found, [[each.rows, each.data] for each in rows])
+                    for found, rows in bench.run(variants, events, seed):
+                        result.add(found, [[each.rows, each.data] for each in rows])
+                        found.tell()
                 except Exception as error:
-                    result.failed(seed, variant, error)
-                else:
-                    found.tell()
+                    result.failed(seed, names, error)
     spark.stop()
     return result
 
@@ -338,6 +366,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30.0, help="of each variant and seed")
     parser.add_argument("--seeds", type=lambda text: [int(each) for each in text.split(",")], default=[1])
     parser.add_argument("--variants", type=lambda text: text.split(","), default=list(VARIANTS))
+    parser.add_argument("--together", action="store_true", help="plays all variants at once, event by event")
     parser.add_argument("--write-every", type=float, default=2.0, help="seconds between two batches")
     parser.add_argument("--query-every", type=float, default=3.0, help="seconds between two queries")
     parser.add_argument("--overhead", type=float, help="member `read_overhead` of the objective")
