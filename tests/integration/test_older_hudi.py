@@ -142,7 +142,7 @@ class Story:
 def test_a_bucketed_table_of_0_15_goes_through_all_services(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:
-    story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
+    story = Story.begin(spark, tmp_path / "trips", writer_of(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
     assert story.serve("compaction") == "done"
     assert story.serve("bucket_expansion", {"num_buckets": 8}) == "writers-too-old"
     # The commits show the version, even if the table's owner declares another one.
@@ -167,7 +167,7 @@ def test_a_bucketed_table_of_0_15_goes_through_all_services(
 def test_a_bloom_table_of_0_15_goes_through_all_services(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:
-    story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.COPY_ON_WRITE, 6, "bloom")
+    story = Story.begin(spark, tmp_path / "trips", writer_of(writers, "0.15.0"), TableType.COPY_ON_WRITE, 6, "bloom")
     assert story.serve("clustering", {"sort_by": ["city"]}) == "done"
     story.go_on()
     assert story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}) == "done"
@@ -190,7 +190,7 @@ def test_every_service_leaves_the_table_to_its_writer(
     table_type: TableType,
     index: str,
 ) -> None:
-    story = Story.begin(spark, tmp_path / "trips", _old(writers, version), table_type, table_version, index)
+    story = Story.begin(spark, tmp_path / "trips", writer_of(writers, version), table_type, table_version, index)
     if table_type is TableType.MERGE_ON_READ:
         # Arrow, which checks the order in the logs, does not merge tables with a record index.
         is_refused = version == "0.15.0" and index == "record"
@@ -217,7 +217,7 @@ def test_housekeeping_leaves_the_table_to_its_writer(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter], version: str, table_version: int
 ) -> None:
     story = Story.begin(
-        spark, tmp_path / "trips", _old(writers, version), TableType.MERGE_ON_READ, table_version, "bucket"
+        spark, tmp_path / "trips", writer_of(writers, version), TableType.MERGE_ON_READ, table_version, "bucket"
     )
     story.serve("savepoint")
     for _ in range(4):
@@ -240,7 +240,7 @@ def test_housekeeping_leaves_the_table_to_its_writer(
 def test_a_compacted_metadata_table_is_read_and_written_by_an_older_hudi(
     spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int, index: str
 ) -> None:
-    story = Story.begin(spark, base, _old(writers, version), TableType.MERGE_ON_READ, table_version, index)
+    story = Story.begin(spark, base, writer_of(writers, version), TableType.MERGE_ON_READ, table_version, index)
     for _ in range(2):
         for _ in range(3):
             story.go_on()
@@ -267,7 +267,7 @@ def test_a_table_of_hudi_1_2_gets_the_version_of_an_older_writer(
 ) -> None:
     base, (before, after) = tmp_path / "trips", path
     options = Story.printed(base, "1.2.0", table_type, before, index)
-    old = _old(writers, version)
+    old = writer_of(writers, version)
     story = Story(spark, base, old, Story.printed(base, version, table_type, after, index), index)
     for ts, (first, last) in enumerate([(0, ROWS), (0, CHANGED), (ROWS - CHANGED, ROWS + 10)]):
         rows = tables.rows(spark, first, last, ts=ts)
@@ -301,7 +301,7 @@ def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(spa
 def test_logs_that_0_15_merges_differently_are_not_compacted(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:
-    story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
+    story = Story.begin(spark, tmp_path / "trips", writer_of(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
     # A late row: in the logs 0.15 keeps the greater ordering value.
     story.old.upsert(story.base, story.options, 7, 8, ts=0)
     story.check_by_old()
@@ -324,7 +324,7 @@ def test_copied_chunks_and_pages_of_isa_l_are_read_and_changed_by_an_older_hudi(
 ) -> None:
     # Chunks of small row groups are not copied otherwise, and pages of small files are Arrow's.
     monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
-    old = _old(writers, version)
+    old = writer_of(writers, version)
     story = Story.begin(spark, base, old, TableType.MERGE_ON_READ, table_version, "bucket", rows=MANY_ROWS)
     assert story.serve("compaction", {"engine": "arrow"}) == "done"
     # A copied file says still who has encoded it.
@@ -338,7 +338,7 @@ def test_copied_chunks_and_pages_of_isa_l_are_read_and_changed_by_an_older_hudi(
     assert tables.misplaced(spark, base, 8) == 0
 
 
-def _old(writers: dict[str, OldWriter], version: str) -> OldWriter:
+def writer_of(writers: dict[str, OldWriter], version: str) -> OldWriter:
     if version not in writers:
         writers[version] = OldWriter(version)
     return writers[version]

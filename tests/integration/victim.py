@@ -56,6 +56,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the restore": (Savepoints, "restore"),
     "the given rollback": (WriteClient, "roll_back"),
     "the building": (MetadataTable, "_build"),
+    "the metadata compaction": (MetadataTable, "compact"),
     "the backup": (upgrade_backup, "keep"),
     "the upgrade": (Upgrader, "run"),
     "the taking back": (upgrade_backup, "restore"),
