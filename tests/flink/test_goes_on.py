@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import WriterEngine
 from jobs.errors import RefusedError
 from tests.flink import timeline
 from tests.flink.check import differences
@@ -121,6 +122,21 @@ def test_old_files_and_instants_are_removed_in_parts_beside_a_job(
     flink.wait_for_checkpoints(running, flink.checkpoints(running) + 1)
     assert run_job(spark, base, "archival", {"retain": 2}).details["archived"] > 0
     goes_on(flink, spark, job, stopped(flink, job, running))
+
+
+@pytest.mark.parametrize("index", ["record", "column_stats", "bloom_filters"])
+def test_a_job_goes_on_with_an_index_that_was_built_for_spark(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    base = tmp_path / "numbers"
+    job = job_for(base)
+    saved = stopped(flink, job)
+    only_spark = {"writers_engines": (WriterEngine.SPARK,)}
+    run_job(spark, base, "index", {"action": "build", "index": index}, declared=only_spark)
+    assert len(hudi_table(spark, base, INDEX).metadata_partitions) > 1
+    goes_on(flink, spark, job, saved)
+    # The options of the job do not name the index, so its first commit drops it.
+    assert hudi_table(spark, base, INDEX).metadata_partitions == {"files"}
 
 
 def test_ranges_of_consistent_hashing_are_not_changed_for_a_job_whether_it_runs_or_not(
