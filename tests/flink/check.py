@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.flink.job import Row
 
-_COLUMNS = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name", "id", "ver", "val", "part"]
+_COLUMNS = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name", "id", "ver", "val", "num", "part"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ def differences(
     return _compare([row.asDict() for row in frame.select(*_COLUMNS).collect()], expected, num_buckets)
 
 
+def _others(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("val", "num", "part", "_hoodie_partition_path", "_hoodie_record_key"))
+
+
 def _compare(found: list[dict[str, Any]], expected: Mapping[str, Row], num_buckets: int) -> Differences:
     versions: dict[str, int] = {}
     old = wrong = extra = duplicate = 0
@@ -67,7 +71,7 @@ def _compare(found: list[dict[str, Any]], expected: Mapping[str, Row], num_bucke
             extra += 1
         elif row["ver"] != want.ver:
             old += 1
-        elif (row["val"], row["part"], row["_hoodie_partition_path"]) != (want.val, want.part, want.part):
+        elif _others(row) != (want.val, want.num, want.part, want.part, row["id"]):
             wrong += 1
     buckets: list[int] = []
     misplaced = 0

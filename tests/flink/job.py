@@ -27,6 +27,7 @@ class Row:
 
     ver: int
     val: str
+    num: float
     part: str
 
 
@@ -119,7 +120,9 @@ class FlinkJob:
             key = number % self.keys
             if self.deletes and number % _GONE == 0:
                 continue
-            rows[f"k{key:07d}"] = Row(number, f"v{number * 31}", "late" if key >= self.late else f"p{key % 3}")
+            rows[f"k{key:07d}"] = Row(
+                number, f"v{number * 31}", number / 7, "late" if key >= self.late else f"p{key % 3}"
+            )
         return rows
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import BucketIndex
+from jobs.dataplane.near_processes import MOST_PIECES
 from service.queue.worker import ALIVE
 from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind, listing
@@ -30,12 +32,15 @@ if TYPE_CHECKING:
 ROWS = 400
 # Hudi itself executes the clustering of a table without a bucket index.
 BY_HUDI = "clustering by Hudi"
+MANY = (
+    MOST_PIECES + 8
+)  # Spark's executors rewrite as many files, which are too many for the processes beside the driver.
 JOBS: dict[str, dict[str, Any]] = {
     "compaction": {},
     "cleaning": {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2},
     "clustering": {"sort_by": ["city", "fare"], "layout": "zorder"},
     BY_HUDI: {"sort_by": ["city", "fare"]},
-    "bucket_expansion": {"num_buckets": 8, "settle_seconds": 1},
+    "bucket_expansion": {"factor": 2, "settle_seconds": 1},
 }
 # Files whose appearance shows that a job is in the middle of its work.
 MIDDLE = {
@@ -57,17 +62,16 @@ class Scene:
     """A table, which is written unless it exists, and the job for it."""
 
     def __init__(
-        self, spark: SparkSession, daemon: Daemon, base: Path, kind: str, *, updates: int = 2, **shape: str
+        self, spark: SparkSession, daemon: Daemon, base: Path, kind: str, *, updates: int = 2, **shape: Any
     ) -> None:
         self.spark, self.daemon, self.base, self.kind = spark, daemon, base, kind
         shape = {"table_type": "COPY_ON_WRITE", **shape} if kind in ("cleaning", BY_HUDI) else shape
-        buckets = None if kind == BY_HUDI else 4
+        shape = {"num_buckets": None if kind == BY_HUDI else tables.INDEX.num_buckets, **shape}
+        self.buckets = shape["num_buckets"]
         if not base.exists():
-            tables.write_table(
-                spark, base, count=ROWS, updates=updates, partitioned=False, num_buckets=buckets, **shape
-            )
+            tables.write_table(spark, base, count=ROWS, updates=updates, partitioned=False, **shape)
         self.before = tables.snapshot(spark, base)
-        self.table = daemon.register(base, num_buckets=buckets)
+        self.table = daemon.register(base, num_buckets=self.buckets)
         self.files = set(listing(base))
         self.job = ""
 
@@ -93,10 +97,11 @@ class Scene:
             assert tables.snapshot(self.spark, self.base) == self.before
             assert tables.duplicates(self.spark, self.base) == 0
         else:
-            assert tables.in_order(self.spark, self.base, 8 if self.kind == "bucket_expansion" else 4) == self.before
+            buckets = self.buckets * (2 if self.kind == "bucket_expansion" else 1)
+            assert tables.in_order(self.spark, self.base, buckets) == self.before
         assert left_behind(self.spark, self.base) == []
         # The check does not run on the cluster, whose executors have just started.
-        index = None if self.kind == BY_HUDI else tables.INDEX
+        index = None if self.kind == BY_HUDI else BucketIndex(self.buckets, ("id",))
         audit = run_job(self.spark, self.base, "audit", index=index).details
         assert (audit["clean"], audit["rows"]) == (True, ROWS), audit
 
@@ -201,6 +206,46 @@ def test_a_job_runs_once_and_leaves_no_files_whatever_process_dies_in_its_middle
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+def test_tasks_of_a_large_expansion_are_repeated_when_their_executor_dies(
+    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scene = Scene(spark, daemon, lake / "many", "bucket_expansion", num_buckets=MANY, table_type="COPY_ON_WRITE")
+    (tmp_path / "events").mkdir()
+    conf = {**CONF, "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{tmp_path}/events"}
+    with (
+        spark_cluster.running(tmp_path / "cluster", workers=1) as cluster,
+        ClusterWorker(daemon, tmp_path, cluster.url, conf=conf) as worker,
+    ):
+        worker.wait_until("ready", executors=1)
+        scene.submit()
+        scene.wait_for_middle()
+        [victim] = cluster.executors()
+        os.kill(victim, signal.SIGKILL)
+        scene.prove()
+        assert worker.end() == 0
+    every = events(tmp_path / "events")
+    ended = [event for event in every if event["Event"] == "SparkListenerTaskEnd"]
+    lost = [event for event in ended if event["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
+    assert lost
+    # The same stage had a task for each bucket, and the tasks that were lost were done by the next executor.
+    for event in lost:
+        again = [each for each in ended if each["Stage ID"] == event["Stage ID"] and not each["Task Info"]["Failed"]]
+        assert len({each["Task Info"]["Index"] for each in again}) == MANY
+        assert event["Task Info"]["Executor ID"] not in {
+            each["Task Info"]["Executor ID"]
+            for each in again
+            if each["Task Info"]["Index"] == event["Task Info"]["Index"]
+        }
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    """Returns what the only application with its event log in the folder has logged."""
+    [log] = folder.iterdir()
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.exhaustive
 def test_slots_share_the_executors_by_a_pool_each(
     spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
 ) -> None:
@@ -214,9 +259,7 @@ def test_slots_share_the_executors_by_a_pool_each(
         for scene in scenes:
             scene.prove()
         assert worker.end() == 0
-    [log] = (tmp_path / "events").iterdir()
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    started = [event for event in events if event["Event"] == "SparkListenerStageSubmitted"]
+    started = [event for event in events(tmp_path / "events") if event["Event"] == "SparkListenerStageSubmitted"]
     pools: dict[str, set[str]] = {}
     for event in started:
         properties = event["Properties"]
