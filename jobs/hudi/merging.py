@@ -11,6 +11,12 @@ from jobs.format.schema_history import SchemaHistory
 from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
 
+TAKING_THE_NEWER = frozenset(
+    f"org.apache.hudi.common.model.{name}"
+    for name in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload")
+)
+"""Payloads whose merge only takes the newer row, in all versions of tables (`EightToNineUpgradeHandler`, 1.2.0, renames
+them). The first is the default before 1.0, the last Flink's; both others are subclasses of the first."""
 _INFERRED_BELOW = 8
 
 

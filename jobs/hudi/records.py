@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,10 @@ class FileSlice:
     @property
     def bytes(self) -> int:
         return self.base_bytes + self.log_bytes
+
+
+def has_logs(slices: Iterable[FileSlice]) -> bool:
+    return any(item.log_files for item in slices)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from jobs.dataplane.slice_merge import MergeRules, SliceFiles
 from jobs.errors import RefusedError
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.hadoop import storage_of
-from jobs.hudi.merging import has_schema_on_read, merging_of
+from jobs.hudi.merging import TAKING_THE_NEWER, has_schema_on_read, merging_of
 from jobs.hudi.table import HudiTable
 from jobs.problems.arrow_merges import (
     LOG_FILES_NOT_COVERED,
@@ -38,12 +38,6 @@ from jobs.protocol import older_hudi, preflight
 _VERSIONS = (6, 8, 9)
 _UNKNOWN_BYTES = 128 * 1024 * 1024
 _ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
-_MODEL = "org.apache.hudi.common.model"
-# Payloads whose merge only takes the newer row. The event-time payload is Flink's default.
-_PAYLOADS = frozenset(
-    f"{_MODEL}.{name}"
-    for name in ("DefaultHoodieRecordPayload", "EventTimeAvroPayload", "OverwriteWithLatestAvroPayload")
-)
 _MAPS_KEYS = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 # Properties of tables whose merge does more than take the newer row.
 _MERGE_PROPERTIES = ("hoodie.record.merge.property.", "hoodie.table.partial.update.mode", "hoodie.payload.")
@@ -176,7 +170,7 @@ def _of_merging(table: HudiTable) -> Iterator[Problem]:
         yield MERGE_MODE_NOT_COVERED.because(detail)
     if merging.mode == _ORDERS[0] and not table.ordering_fields:
         yield MERGE_MODE_NOT_COVERED.because(title="Rows are merged by event time, but the table has no ordering field")
-    if unknown := sorted(merging.payloads - _PAYLOADS):
+    if unknown := sorted(merging.payloads - TAKING_THE_NEWER):
         yield PAYLOAD_NOT_COVERED.because(", ".join(unknown))
     if found := sorted(name for name in table.properties if name.startswith(_MERGE_PROPERTIES)):
         yield MERGE_PROPERTIES_NOT_COVERED.because(", ".join(found))

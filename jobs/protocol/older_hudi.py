@@ -8,7 +8,7 @@ from jobs.contract import Problem
 from jobs.format.hudi_versions import BUCKETS_BY_TABLE, WITH_HASHING_CONFIG, may_ignore_hashing_config, release
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import written_by
-from jobs.hudi.merging import merging_of
+from jobs.hudi.merging import TAKING_THE_NEWER, merging_of
 from jobs.hudi.records import FileSlice
 from jobs.hudi.table import HudiTable
 from jobs.problems.arrow_merges import LOG_ORDER_NOT_PROVED
@@ -17,11 +17,6 @@ from jobs.problems.rescales import READERS_TOO_OLD
 _BY_FILE_GROUP_READER = (1, 0)
 # A writer counts as upgraded after this number of commits by a newer version.
 _LATEST_COMMITS = 10
-# `OverwriteWithLatestAvroPayload`, the default before 1.0, and its subclasses.
-_PAYLOADS = frozenset(
-    f"org.apache.hudi.common.model.{name}"
-    for name in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload")
-)
 
 
 def without_hashing_config(table: HudiTable) -> str | None:
@@ -68,7 +63,7 @@ def merging_logs_otherwise(table: HudiTable) -> str | None:
     if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads
-    if payloads and not payloads & _PAYLOADS:
+    if payloads and not payloads & TAKING_THE_NEWER:
         return None
     declared = table.declared
     for what, version in (("writers", declared.writers_hudi_version), ("readers", declared.readers_hudi_version)):

@@ -13,7 +13,7 @@ from jobs.hudi import upgrade_backup
 from jobs.hudi.client import WriteClient
 from jobs.hudi.file_times import times_in
 from jobs.hudi.heartbeats import has_expired
-from jobs.hudi.merging import merging_of
+from jobs.hudi.merging import TAKING_THE_NEWER, merging_of
 from jobs.hudi.records import COMPACTION
 from jobs.hudi.savepoints import savepoints_of
 from jobs.hudi.table import HudiTable
@@ -29,11 +29,6 @@ from jobs.problems.upgrades import (
 from jobs.protocol import missing_parts, older_hudi, preflight
 from jobs.protocol.writers import dead_writes
 
-# Merges whose rules are the same in all versions (`EightToNineUpgradeHandler`, 1.2.0, renames them).
-_PAYLOADS = frozenset(
-    f"org.apache.hudi.common.model.{name}"
-    for name in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload")
-)
 _BUCKET_RESCALE_SINCE = 9
 
 
@@ -117,7 +112,7 @@ def _not_proved(table: HudiTable, client: WriteClient, to: int) -> Iterator[str]
     if savepoints := savepoints_of(table):
         yield f"a savepoint of {savepoints[0].instant}: a restore to it would cross the change of the version"
     merging = merging_of(table)
-    if merging.mode == "CUSTOM" or (unknown := sorted(merging.payloads - _PAYLOADS)):
+    if merging.mode == "CUSTOM" or (unknown := sorted(merging.payloads - TAKING_THE_NEWER)):
         name = "a custom merge mode" if merging.mode == "CUSTOM" else ", ".join(unknown)
         yield f"rows merged by {name}: other versions may merge them differently"
     if to != table.version and to >= WITH_COMPLETION_TIMES:

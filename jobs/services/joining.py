@@ -12,7 +12,7 @@ from jobs.dataplane.joining_job import in_files, join_files
 from jobs.dataplane.merge_failures import failure
 from jobs.errors import HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
-from jobs.hudi.records import FileSlice
+from jobs.hudi.records import FileSlice, has_logs
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.job_params import CompactionEngine
@@ -39,7 +39,7 @@ class Joining:
         if joinable and (reasons := arrow_merge.reasons_against_joining(self._table, with_logs=False)):
             self._merging.leave(reasons)
             joinable = {}
-        with_logs = {number for number, slices in joinable.items() if _has_logs(slices)}
+        with_logs = {number for number, slices in joinable.items() if has_logs(slices)}
         if with_logs and (reasons := arrow_merge.reasons_against_joining(self._table, with_logs=True)):
             self._merging.leave(reasons)
             joinable = {number: slices for number, slices in joinable.items() if number not in with_logs}
@@ -86,10 +86,6 @@ def forecast(
     is_hudis = asked(table, order) is CompactionEngine.HUDI
     reasons: list[Problem] = []
     if not is_hudis:
-        reasons = arrow_merge.reasons_against_joining(table, with_logs=_has_logs(slices))
+        reasons = arrow_merge.reasons_against_joining(table, with_logs=has_logs(slices))
     engine = CompactionEngine.HUDI if is_hudis or reasons else CompactionEngine.ARROW
     return planned.having(engine=engine, engine_reasons=tuple(reasons))
-
-
-def _has_logs(slices: Sequence[FileSlice]) -> bool:
-    return any(item.log_files for item in slices)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from jobs.contract import Problem, WorkOrder
 from jobs.dataplane.arrow_merge_job import MOST_REASONS, Merging
 from jobs.format.written_file import WrittenFile
-from jobs.hudi.records import FileSlice
+from jobs.hudi.records import FileSlice, has_logs
 from jobs.hudi.table import HudiTable
 from jobs.job_params import CompactionEngine
 from jobs.kinds.results import ReplacementResult, SlicesMerged
@@ -35,7 +35,7 @@ class RewriteEngines:
     ) -> list[WrittenFile]:
         """Calls `rewrite` for some slices. Raises EngineRefusedError if Arrow was requested and cannot merge them."""
         self._merging.rules = None
-        if self._may_use_arrow and _has_logs(slices):
+        if self._may_use_arrow and has_logs(slices):
             # Each round checks this again, because writers may have changed the schema or the merge mode.
             reasons = arrow_merge.reasons_against(self._table)
             self._merging.leave(compaction_engines.explained(self._table, reasons))
@@ -63,13 +63,9 @@ def forecast(
     planned: Planned, table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]
 ) -> Planned:
     """Returns the result of a dry run with the expected engine for these slices, if any has logs."""
-    return compaction_engines.forecast(planned, table, order) if _has_logs(slices) else planned
+    return compaction_engines.forecast(planned, table, order) if has_logs(slices) else planned
 
 
 def refusals(table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]) -> list[Problem]:
     """Returns the refusals of a job that requests Arrow, as far as they do not depend on the content of the logs."""
-    return compaction_engines.refusals(table, order) if _has_logs(slices) else []
-
-
-def _has_logs(slices: Sequence[FileSlice]) -> bool:
-    return any(item.log_files for item in slices)
+    return compaction_engines.refusals(table, order) if has_logs(slices) else []

@@ -21,7 +21,6 @@ from service.access.session import Cookie
 from service.access.token import Bearer, Role, Token
 from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller, Exposure
 from service.api.errors import MediaTypeError
-from service.api.middleware import READS
 from service.api.problems import answer
 from service.api.session import cookie_of
 from service.db.engine import reading
@@ -226,13 +225,16 @@ def _refuse_foreign_host(request: Request) -> None:
 
 
 def _refuse_form(request: Request) -> None:
-    """Raises MediaTypeError for a call that changes something and is not JSON: browsers send forms of any page without
-    asking, but JSON only after a preflight. Calls of the service's own pages may have another type, because the page of
-    the API documentation sends none without a body."""
-    origin = request.headers.get("origin", "").partition("://")[2]
-    is_own = bool(origin) and origin == request.headers.get("host")
-    is_json = _JSON.fullmatch(request.headers.get("content-type", ""))
-    if request.method not in READS and not is_json and not is_own:
+    """Raises MediaTypeError for a POST that is not JSON and may come from a page of another site: browsers send such a
+    POST without asking, but JSON and other methods only after a preflight, which the service never grants. They name
+    the page's origin in each POST, so one that has neither an origin nor a content type comes from a program. Calls of
+    the service's own pages may have another type, because the page of the API documentation sends none without a
+    body."""
+    sent = request.headers
+    origin = sent.get("origin", "").partition("://")[2]
+    is_own = bool(origin) and origin == sent.get("host")
+    is_json = _JSON.fullmatch(sent.get("content-type", ""))
+    if request.method == "POST" and not is_json and not is_own and ("origin" in sent or "content-type" in sent):
         raise MediaTypeError
 
 

@@ -10,12 +10,12 @@ from service.model.errors import GroundskeeperError
 
 class MediaTypeError(GroundskeeperError):
     type = "json-required"
-    title = "Without a bearer token, a call that changes something must be JSON"
-    hint = "Send the header `Content-Type: application/json`, also without a body; web pages can not forge it."
+    title = "Without a bearer token, a POST must be JSON"
+    hint = "Send the header `Content-Type: application/json`, which web pages can not forge."
     why = (
         "A web page on another site could make your browser send calls: with the cookie of your session, or without any"
-        " token while none exists. Such a page cannot make the browser send JSON, so a call that changes something is"
-        " refused if its content is anything else."
+        " token while none exists. Such a page can make the browser POST a form or a text, but not JSON, so a POST of"
+        " anything else is refused. Programs may leave the header out of a call without a body."
     )
     example = "This call was sent as text/plain."
 

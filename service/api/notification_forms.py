@@ -9,7 +9,6 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from jobs.kinds.words import NO_NUL
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
 from service.api.answers import Declared
@@ -26,7 +25,6 @@ from service.policies.policy import Window
 
 _MOST_ALERTS = 100
 
-_Secret = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=NO_NUL)]
 _Mail = Annotated[str, StringConstraints(max_length=254, pattern=MAIL_ADDRESS)]
 _Host = Annotated[str, StringConstraints(max_length=253, pattern=HOST_NAME)]
 
@@ -50,8 +48,8 @@ class TargetIn(
         " https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region",
         examples=["https://hooks.slack.com/services/T0/B0/XXXX"],
     )
-    routing_key: _Secret | None = Field(None, description="PagerDuty: the integration key of the service")
-    authorization: _Secret | None = Field(None, description="Alertmanager: the header `Authorization`")
+    routing_key: Word | None = Field(None, description="PagerDuty: the integration key of the service")
+    authorization: Word | None = Field(None, description="Alertmanager: the header `Authorization`")
     headers: Annotated[dict[str, str], Field(max_length=100)] | None = Field(
         None, description="Webhook: sent with every message"
     )
@@ -60,8 +58,8 @@ class TargetIn(
     starttls: bool | None = Field(
         None, description="Mail: whether to encrypt by STARTTLS; false only for an allowed host. Default: true"
     )
-    user: _Secret | None = Field(None, description="Mail: the user for the log-in")
-    password: _Secret | None = Field(None, description="Mail: the password for the log-in")
+    user: Word | None = Field(None, description="Mail: the user for the log-in")
+    password: Word | None = Field(None, description="Mail: the password for the log-in")
     sender: _Mail | None = Field(None, description="Mail: address of the sender", examples=["lake@example.com"])
     to: Annotated[list[_Mail], Field(min_length=1, max_length=50)] | None = Field(
         None, description="Mail: addresses of the recipients", examples=[["on-call@example.com"]]

@@ -13,7 +13,8 @@ from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, get_args, get_type_hints
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticKnownError
 from typing_extensions import TypedDict
 
 from jobs.contract import JobKind
@@ -22,7 +23,7 @@ from jobs.kinds.registry import KINDS
 from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown
 from service.api.params import PrefixOfPolicy, as_model
-from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
+from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word, error_of_number
 from service.api.structs import made
 from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
@@ -116,7 +117,13 @@ def _section(settings: type[Section]) -> Any:
 def _with_default(member: Any, default: Any) -> Any:
     """Returns the type with the service's default as `x-default` in the document. The keyword `default` would be wrong:
     a member that is left out comes from weaker levels."""
-    return Annotated[member, Field(json_schema_extra={"x-default": default})]
+
+    def is_number_if_it_must(value: Any) -> Any:
+        if error := error_of_number(value, member):
+            raise PydanticKnownError(error)
+        return value
+
+    return Annotated[member, BeforeValidator(is_number_if_it_must), Field(json_schema_extra={"x-default": default})]
 
 
 def _bounded(setting: Any, param: Any) -> Any:

@@ -4,9 +4,19 @@ misspelt one is not silently ignored."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from jobs.kinds.words import HIVE_NAME, INSTANT, METASTORE_URIS, NO_NUL
@@ -66,6 +76,17 @@ def without_secret(text: str) -> str:
     return text
 
 
+def error_of_number(value: Any, hint: Any) -> Literal["int_type", "float_type"] | None:
+    """Returns pydantic's error for a number that is true or false, which it takes for 1 and 0 itself; None for any
+    other value."""
+    if not isinstance(value, bool):
+        return None
+    parts = [part for each in (hint, *get_args(hint)) for part in (each, *get_args(each))]
+    if bool in parts or not {int, float} & {each for each in parts if isinstance(each, type)}:
+        return None
+    return "float_type" if float in parts else "int_type"
+
+
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=NO_NUL)]
 Public = Annotated[Word, AfterValidator(without_secret)]
 Options = Annotated[
@@ -90,6 +111,20 @@ Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=
 
 class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    # A validator of all fields would also be one of `kind`, by which a union chooses the model; pydantic forbids that.
+    @model_validator(mode="before")
+    @classmethod
+    def _tells_numbers(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            hints = {name: field.annotation for name, field in cls.model_fields.items()}
+            found = {name: error_of_number(value, hints.get(name)) for name, value in data.items()}
+            wrong = [
+                InitErrorDetails(type=error, loc=(name,), input=data[name]) for name, error in found.items() if error
+            ]
+            if wrong:
+                raise ValidationError.from_exception_data(cls.__name__, wrong)
+        return data
 
 
 class BucketIndexIn(Request):

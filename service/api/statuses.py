@@ -91,7 +91,7 @@ def document_common(method: str, operation: Mapping[str, Any], *, is_conditional
         common += [errors.RequestTooLargeError, ServiceBusyError]
     if "requestBody" in operation:
         common.append(errors.BodyNotJsonError)
-    if needs_caller and may_change:
+    if needs_caller and method == "post":
         common.append(MediaTypeError)
     if is_conditional:
         common.append(ChangedMeanwhileError)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+from jobs.redaction import redacted
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?"
 _TEXT = r"[^\x00-\x1f\x7f]"
@@ -16,6 +19,11 @@ OWNER = rf"^{_TEXT}{{1,200}}$"
 MOST_TAGS = 32
 MOST_NAMED = 20
 """The most owners, and the most tags, that a filter names."""
+
+
+def fits(value: str, pattern: str) -> bool:
+    """Returns whether a value from elsewhere matches one of these patterns, and has no secret."""
+    return re.fullmatch(pattern, value) is not None and redacted(value) == value
 
 
 @dataclass(frozen=True)

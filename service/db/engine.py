@@ -29,7 +29,8 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
 from service.db.database_files import DatabaseFiles
-from service.db.sqlite import WRITES, open_sqlite
+from service.db.sqlite import open_sqlite
+from service.db.transaction import WRITES
 from service.db.turns import Turns
 from service.model import call_times
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError

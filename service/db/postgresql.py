@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from service.db.sqlite import WRITES
+from service.db.transaction import WRITES
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen

@@ -14,6 +14,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from service.db.database_files import DatabaseFiles
+from service.db.transaction import WRITES
 from service.model import private_file
 from service.model.errors import SettingsError
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.engine.interfaces import DBAPIConnection
     from sqlalchemy.pool import PoolProxiedConnection
-
-WRITES = "groundskeeper_writes"
-"""A key of `Connection.info`: whether the next transaction of the connection writes."""
 
 _DRIVER = "sqlite+groundskeeper"
 _BUSY_TIMEOUT_MS = 10_000

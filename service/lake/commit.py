@@ -18,6 +18,9 @@ CLEAN = "clean"
 WRITING_ACTIONS = ("commit", "deltacommit", "replacecommit")
 """The actions that add or replace rows."""
 
+BATCH_ACTIONS = ("commit", "deltacommit")
+"""The actions of pending instants that are writers' batches."""
+
 SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "INDEX")
 """Hudi's `WriteOperationType`s that ingest no rows (1.2)."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from service.catalog.snapshot_store import number
 from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.demand import Queued
@@ -67,7 +68,7 @@ def _queued() -> sa.Select[Any]:
         .subquery()
     )
     size = (
-        sa.select(sa.func.sum(_bytes("base_bytes") + _bytes("log_bytes")))
+        sa.select(sa.func.sum(number("base_bytes") + number("log_bytes")))
         .where(_p.c.table_id == tables.c.table_id)
         .scalar_subquery()
     )
@@ -82,7 +83,3 @@ def _queued() -> sa.Select[Any]:
 def running(connection: Connection) -> dict[str, int]:
     """Returns how many jobs the workers of each group hold."""
     return {row.worker_group: row.number for row in connection.execute(_RUNNING)}
-
-
-def _bytes(name: str) -> sa.ColumnElement[int]:
-    return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)

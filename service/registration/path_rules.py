@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jobs.redaction import redacted
-from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE
+from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE, fits
 
 _WORD = re.compile(r"([^{}*]*)\{([^{}*]+)\}([^{}*]*)")
 _OWNER = "owner"
@@ -73,9 +72,9 @@ def given(rules: Iterable[PathRule], path: str, *, owner: str | None, tags: dict
     for rule in rules:
         found = {**rule.values(path), **found}
     named = found.pop(_OWNER, "")
-    of_rules = {key: value for key, value in found.items() if _fits(value, TAG_VALUE)}
+    of_rules = {key: value for key, value in found.items() if fits(value, TAG_VALUE)}
     every = {**tags, **of_rules}
-    return Given(named if _fits(named, OWNER) else owner, dict(list(every.items())[:MOST_TAGS]))
+    return Given(named if fits(named, OWNER) else owner, dict(list(every.items())[:MOST_TAGS]))
 
 
 def parsed(texts: Sequence[str]) -> tuple[PathRule, ...]:
@@ -92,7 +91,3 @@ def _key(part: str) -> str | None:
     if match is None or not (match[2] == _OWNER or re.fullmatch(TAG_KEY, match[2])):
         raise ValueError("must have parts such as orders, *, ** or {team}, with one {key} in each at most")
     return match[2]
-
-
-def _fits(value: str, pattern: str) -> bool:
-    return re.fullmatch(pattern, value) is not None and redacted(value) == value

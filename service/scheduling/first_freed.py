@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jobs.job_params import CleaningPolicy
 from service.catalog import commit_store, consumer_store
 from service.catalog.consumer import Consumer, awaited
+from service.lake.commit import BATCH_ACTIONS
 from service.lake.snapshot import Pending, TableSnapshot
 from service.model.formatting import count, duration
 from service.policies.policy import Policy
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 # Hudi (1.2) retains nothing later than the first of these that is pending (`CleanerUtils.getEarliestCommitToRetain`).
 _COMMITS = frozenset({"commit", "deltacommit", "replacecommit", "clustering"})
-_WRITES = frozenset({"commit", "deltacommit"})
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _first_lasting(snapshot: TableSnapshot, alive_since: datetime, writers: Coun
         if each.is_plan or writers.has_flink:
             return True
         if each.heartbeat_at is None:
-            return each.action in _WRITES and not writers.retries_conflicts
+            return each.action in BATCH_ACTIONS and not writers.retries_conflicts
         return each.heartbeat_at > alive_since
 
     found = (each.requested_time for each in snapshot.pending if each.action in _COMMITS and lasts(each))

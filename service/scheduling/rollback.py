@@ -7,15 +7,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from jobs.contract import JobKind
+from service.lake.commit import BATCH_ACTIONS
 from service.lake.snapshot import TableSnapshot
 from service.model.formatting import count, duration
 from service.policies.settings import RollbackSettings
 from service.scheduling.decision import Proposal, Run, Skip
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext
-
-_WRITES = frozenset({"commit", "deltacommit"})
-"""Actions of pending instants that are writers' batches."""
 
 
 class Silent(NamedTuple):
@@ -61,7 +59,7 @@ def silent(settings: RollbackSettings, snapshot: TableSnapshot, context: Trigger
         (each.requested_time, each.heartbeat_at)
         for each in snapshot.pending
         if each.heartbeat_at
-        and each.action in _WRITES
+        and each.action in BATCH_ACTIONS
         and not each.is_plan
         # Instants of this service's own jobs are left to the next job of their kind.
         and each.requested_time not in context.own_instants

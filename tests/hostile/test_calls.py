@@ -71,19 +71,35 @@ def test_calls_with_a_token_may_name_any_host(client: TestClient, make_token: Ca
     assert client.get("/v1/tables", headers={**headers, "Host": "groundskeeper.corp"}).status_code == 200
 
 
+TYPES_OF_FORMS = [
+    {"Content-Type": each} for each in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+]
+
+
+# Browsers name the origin in each POST; some of them did not in forms of their own machine.
 @pytest.mark.parametrize(
-    "content_type", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+    "headers", [*TYPES_OF_FORMS, *({"Origin": "http://[::1]:9000", **each} for each in ({}, *TYPES_OF_FORMS))]
 )
-@pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/v1/tables"), ("DELETE", "/v1/pause"), ("POST", "/v1/jobs/job_1/cancel")]
-)
-def test_a_form_of_a_web_page_changes_nothing(
-    app_context: AppContext, method: str, path: str, content_type: str | None
-) -> None:
-    headers = {"Content-Type": content_type} if content_type else {}
+@pytest.mark.parametrize("path", ["/v1/tables", "/v1/jobs/job_1/cancel"])
+def test_a_form_of_a_web_page_changes_nothing(app_context: AppContext, path: str, headers: dict[str, str]) -> None:
     with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
-        answer = client.request(method, path, headers=headers, content=b"{}" if content_type else None)
+        answer = client.post(path, headers=headers, content=b"{}" if "Content-Type" in headers else None)
     assert (answer.status_code, answer.json()["type"]) == (415, "/problems/json-required")
+
+
+def test_a_call_of_a_program_without_a_body_needs_no_content_type(app_context: AppContext) -> None:
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
+        assert client.delete("/v1/pause").is_success
+        assert client.post("/v1/jobs/job_1/cancel").status_code == 404
+
+
+def test_another_page_is_never_granted_a_call_with_another_method(app_context: AppContext) -> None:
+    """A page may not send these before the service has allowed it."""
+    asked = {"Origin": "http://127.0.0.1:9000", "Access-Control-Request-Method": "DELETE"}
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
+        answer = client.options("/v1/pause", headers=asked)
+    assert not answer.is_success
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
 def test_with_a_token_a_call_without_a_body_needs_no_content_type(

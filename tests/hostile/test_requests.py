@@ -122,6 +122,28 @@ def test_a_body_that_is_not_text_is_refused(client: TestClient, member: str) -> 
         assert refused(client.post("/v1/tables", content=body, headers=JSON))
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "jobs", {"kind": "bucket_expansion", "params": {"factor": True}}, "params.factor"),
+        ("POST", "jobs", {"kind": "audit", "priority": False}, "priority"),
+        ("POST", "jobs", {"kind": "audit", "timeout_seconds": True}, "timeout_seconds"),
+        ("PUT", "policy", {"priority": True}, "priority"),
+        ("PUT", "policy", {"cleaning": {"commits": True}}, "cleaning.commits"),
+        ("PUT", "policy", {"objective": {"read_overhead": True}}, "objective.read_overhead"),
+        ("PATCH", "", {"lock": {"wait_seconds": True}}, "lock.wait_seconds"),
+    ],
+)
+def test_true_is_no_number(
+    client: TestClient, table_id: str, method: str, path: str, body: dict[str, Any], field: str
+) -> None:
+    answer = client.request(method, f"/v1/tables/{table_id}/{path}".rstrip("/"), json=body)
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["field"] == field
+    assert error["message"] in ("must be a whole number", "must be a number")
+
+
 POLICIES: list[dict[str, Any]] = [
     {"clustering": {"unsorted_bytes": 10**30}},
     {"bucket_expansion": {"max_bucket_bytes": 10**30}},

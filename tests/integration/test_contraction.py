@@ -18,7 +18,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
-from tests.integration.writers import At, HeldWriter, let_heartbeat_expire, prepared_while_committing
+from tests.integration.writers import At, HeldWriter, let_heartbeats_expire, prepared_while_committing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -301,11 +301,6 @@ def cities_in(spark: SparkSession, buckets: set[int]) -> str:
     """Returns the cities, which are as unique as the keys, of the rows in these of eight buckets."""
     frame = tables.rows(spark, 0, 300).where(in_buckets(spark, 8, buckets)).select("city")
     return ", ".join(str(row[0]) for row in frame.collect())
-
-
-def let_heartbeats_expire(base: Path) -> None:
-    for path in (base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
-        let_heartbeat_expire(base, path.name)
 
 
 @pytest.mark.exhaustive

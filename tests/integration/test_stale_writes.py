@@ -21,6 +21,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
+from tests.integration.writers import let_heartbeats_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,6 +133,8 @@ def test_upserts_of_copy_on_write_fail_after_a_stale_update_until_a_repair(
     later = tables.rows(spark, 0, 10, ts=9)
     with pytest.raises(Py4JJavaError, match="belong to the same bucket id"):
         tables.upsert(later, base, options)
+    # The repair would wait two minutes for the writer that has failed.
+    let_heartbeats_expire(base)
 
     findings = {each["type"]: each for each in run_job(spark, base, "diagnosis").details["findings"]}
 

@@ -109,6 +109,12 @@ def hold_lock(base: Path) -> Path:
     return lock
 
 
+def let_heartbeats_expire(base: Path) -> None:
+    """Makes all writers of the table look dead, as `let_heartbeat_expire` does."""
+    for heartbeat in (base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
+        let_heartbeat_expire(base, heartbeat.name)
+
+
 def let_heartbeat_expire(base: Path, instant: str) -> None:
     """Makes the writer of this instant look dead. The writer's client must have stopped sending heartbeats."""
     heartbeat = base / ".hoodie" / ".heartbeat" / instant

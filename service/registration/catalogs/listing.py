@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 
 from jobs.redaction import redacted
-from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE
+from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE, fits
 from service.lake.location import canonical
 from service.model.errors import GroundskeeperError
 from service.registration.catalogs.catalog import Broken, CatalogKind, Entry, Source
@@ -124,7 +124,7 @@ def _listed(source: Source, entry: Entry) -> Listed | Broken | None:
         base_path = canonical(entry.location)
     except GroundskeeperError as error:
         return Broken("".join(each for each in name if each.isprintable()), error.problem())
-    owner = entry.owner if entry.owner and _fits(entry.owner, OWNER) else None
+    owner = entry.owner if entry.owner and fits(entry.owner, OWNER) else None
     return Listed(name, base_path, owner, _tags(source, entry.parameters))
 
 
@@ -144,13 +144,9 @@ def _tags(source: Source, parameters: Mapping[str, str]) -> dict[str, str]:
         for key, value in sorted(parameters.items())
         if any(fnmatchcase(key, pattern) for pattern in source.kept)
         and re.fullmatch(TAG_KEY, key)
-        and _fits(value, TAG_VALUE)
+        and fits(value, TAG_VALUE)
     )
     return dict(list(chosen)[:MOST_TAGS])
-
-
-def _fits(value: str, pattern: str) -> bool:
-    return re.fullmatch(pattern, value) is not None and redacted(value) == value
 
 
 def named(error: GroundskeeperError, address: str) -> GroundskeeperError:

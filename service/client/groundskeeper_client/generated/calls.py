@@ -187,7 +187,7 @@ def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[Acknow
     earlier acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge`
     for its alert.
 
-    Raises BodyNotJsonError, DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, FleetUnavailableError, ForbiddenError,
     ParamsInvalidError, ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", f"/v1/problems/{segment(problem_id)}/acknowledgement", AcknowledgementOut, body=body)
@@ -204,11 +204,11 @@ def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Cal
 
     `lock_id`: Break only the lock with this `id`
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, LockChangedError, LockEndsByItselfError,
-    LockFreeError, LockHeldByJobError, LockNotRemovableError, LockTooYoungError, NotAHudiTableError,
-    OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
-    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotFoundError, TableNotSupportedError,
-    TooManyReadsError, UnauthenticatedError, WritersAliveError.
+    Raises DatabaseUnavailableError, ForbiddenError, LockChangedError, LockEndsByItselfError, LockFreeError,
+    LockHeldByJobError, LockNotRemovableError, LockTooYoungError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableNotFoundError, TableNotSupportedError, TooManyReadsError,
+    UnauthenticatedError, WritersAliveError.
     """
     return Call(
         "DELETE", f"/v1/tables/{segment(table_id)}/lock", BrokenLockOut, query={"reason": reason, "lock_id": lock_id}
@@ -235,9 +235,9 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
-    FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, OptionNotAllowedError,
-    ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
+    FlinkHostNotAllowedError, ForbiddenError, LockUnavailableError, OptionNotAllowedError, ParamsInvalidError,
+    PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, StorageError,
+    TableNotFoundError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
 
@@ -263,9 +263,9 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
-    HeaderNotAllowedError, JsonRequiredError, KafkaNotInstalledError, NotificationNeededError,
-    ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError,
-    UrlNotAllowedError, WebhookNotFoundError, WebhookOfNotificationError.
+    HeaderNotAllowedError, KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError,
+    RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError,
+    WebhookNotFoundError, WebhookOfNotificationError.
     """
     return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
@@ -373,8 +373,7 @@ def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) ->
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, ConsumerNotFoundError, DatabaseUnavailableError, ForbiddenError,
-    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
-    UnauthenticatedError.
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
         "DELETE", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", NoneType, headers={"If-Match": if_match}
@@ -388,7 +387,7 @@ def delete_freeze(name: str, *, if_match: str | None = None) -> Call[None]:
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, FreezeNotFoundError,
-    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/freezes/{segment(name)}", NoneType, headers={"If-Match": if_match})
 
@@ -399,8 +398,8 @@ def delete_notification(name: str, *, if_match: str | None = None) -> Call[None]
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/notifications/{segment(name)}", NoneType, headers={"If-Match": if_match})
 
@@ -411,8 +410,8 @@ def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/policies/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
 
@@ -423,8 +422,8 @@ def delete_shadow(pattern: str, *, if_match: str | None = None) -> Call[None]:
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, ShadowNotFoundError, UnauthenticatedError.
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, ShadowNotFoundError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/policy-shadows/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
 
@@ -435,9 +434,8 @@ def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[N
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
-    UnauthenticatedError.
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/tables/{segment(table_id)}/policy", NoneType, headers={"If-Match": if_match})
 
@@ -448,8 +446,8 @@ def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError,
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError,
     WebhookOfNotificationError.
     """
     return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType, headers={"If-Match": if_match})
@@ -1749,8 +1747,8 @@ def log_out() -> Call[LogOutOut]:
 
     Afterwards, copies of the cookie are not valid. Without a session, the call changes nothing.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
     """
     return Call("DELETE", "/v1/session", LogOutOut)
 
@@ -1764,7 +1762,7 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
@@ -1815,8 +1813,8 @@ def put_advice(table_id: str, body: AdviceIn, *, if_match: str | None = None) ->
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises AdviceOutdatedError, BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError,
-    ForbiddenError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
-    TableNotFoundError, UnauthenticatedError.
+    ForbiddenError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
     """
     return Call("PUT", f"/v1/tables/{segment(table_id)}/advice", AdviceOut, headers={"If-Match": if_match}, body=body)
 
@@ -1835,7 +1833,7 @@ def put_consumer(
     `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
     that somebody else has made meanwhile
 
-    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1861,7 +1859,7 @@ def put_freeze(
     `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
     that somebody else has made meanwhile
 
-    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyFreezesError, UnauthenticatedError.
     """
     return Call(
@@ -1889,7 +1887,7 @@ def put_notification(
     that somebody else has made meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
-    HeaderNotAllowedError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
+    HeaderNotAllowedError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
     SecretUnreadableError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
     """
     return Call(
@@ -1914,7 +1912,7 @@ def put_policy(
     `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
     that somebody else has made meanwhile
 
-    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
     """
     return Call(
@@ -1940,7 +1938,7 @@ def put_shadow(
     `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
     that somebody else has made meanwhile
 
-    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyShadowsError, UnauthenticatedError.
     """
     return Call(
@@ -1967,10 +1965,10 @@ def put_table_by_path(
     that somebody else has made meanwhile
 
     Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
-    FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
-    OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
-    SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
-    TooManyReadsError, UnauthenticatedError.
+    FlinkHostNotAllowedError, ForbiddenError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError,
+    UnauthenticatedError.
     """
     return Call(
         "PUT", "/v1/tables/by-path", TableOut, headers={"If-Match": if_match, "If-None-Match": if_none_match}, body=body
@@ -1985,7 +1983,7 @@ def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = No
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -2038,8 +2036,8 @@ def resume(*, if_match: str | None = None) -> Call[None]:
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("DELETE", "/v1/pause", NoneType, headers={"If-Match": if_match})
 
@@ -2104,8 +2102,8 @@ def snooze_notification(name: str, body: SnoozeIn) -> Call[NotificationOut]:
 
     Afterwards, the problems that are still open are reported, and the jobs that have failed meanwhile.
 
-    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", f"/v1/notifications/{segment(name)}/snooze", NotificationOut, body=body)
 
@@ -2169,8 +2167,8 @@ def unacknowledge_problem(problem_id: str) -> Call[None]:
 
     Notifications report the problem again if they had reported it before the acknowledgement.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/problems/{segment(problem_id)}/acknowledgement", NoneType)
 
@@ -2183,9 +2181,8 @@ def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableBusyError, TableNotFoundError,
-    UnauthenticatedError.
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, TableBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType, headers={"If-Match": if_match})
 
@@ -2193,7 +2190,7 @@ def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None
 def wake_notification(name: str) -> Call[None]:
     """End the snooze.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/notifications/{segment(name)}/snooze", NoneType)

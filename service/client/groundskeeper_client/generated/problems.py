@@ -185,7 +185,7 @@ class JobNotWaitingError(ApiError):
 
 
 class JsonRequiredError(ApiError):
-    """Without a bearer token, a call that changes something must be JSON"""
+    """Without a bearer token, a POST must be JSON"""
 
     type = "json-required"
 
