@@ -29,6 +29,9 @@ STATE = {**BESIDE_OTHERS, "index.type": "FLINK_STATE", "hoodie.bucket.index.num.
 PAUSE = "execution.checkpointing.min-pause"
 LOADED = "index.bootstrap.enabled"
 LAST = 6000
+# The parameters of a clustering that sorts, and of one that only joins small files.
+SORTED: dict[str, Any] = {"sort_by": ["num"]}
+JOINED: dict[str, Any] = {}
 PATIENCE_SECONDS = 60.0
 _TO_MILLIS, _FIRST = "yyyy-MM-dd HH:mm:ss.SSSSSS", "2024-01-01 00:00:00.123000"
 
@@ -61,14 +64,14 @@ class Lake:
         self.table = daemon.register(base, None, writers=writers)
         daemon.wait_for_worker()
 
-    def clustered(self) -> str:
+    def clustered(self, **params: Any) -> str:
         """Clusters the table, for which the service stops the job, and returns the job's savepoint."""
         if self.job.table_type == MOR:  # Hudi's clustering leaves file groups alone that have logs only.
             self.daemon.succeed(self.table, "compaction")
         # On copy-on-write Hudi's coordinator gives out no instant while that of an aborted checkpoint is pending, and
         # stopping the job aborts a checkpoint.
         self.flink.wait_for_checkpoints(self.running, self.flink.checkpoints(self.running) + 1)
-        done = self.daemon.run(self.table, "clustering", sort_by=["num"])
+        done = self.daemon.run(self.table, "clustering", **params)
         assert done["state"] == "succeeded", (done, self.daemon.log.read_text()[-4000:])
         assert not done["result"]["nothing_to_do"]
         assert (done["hand_over"]["by"], done["hand_over"]["restart"]) == ("groundskeeper", "without-state")
@@ -129,13 +132,27 @@ def written_by(base: Path, *, after: str) -> int:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("table_type", [MOR, COW])
-@pytest.mark.parametrize("keeps_offsets", [False, True])
+@pytest.mark.parametrize(
+    ("table_type", "keeps_offsets", "params"),
+    [
+        (MOR, False, SORTED),
+        (MOR, True, SORTED),
+        (COW, False, SORTED),
+        (COW, True, SORTED),
+        (MOR, True, JOINED),
+    ],
+)
 def test_after_a_clustering_the_job_begins_without_its_state_and_no_row_is_lost(
-    flink: FlinkCluster, daemon: Daemon, spark: SparkSession, tmp_path: Path, table_type: str, keeps_offsets: bool
+    flink: FlinkCluster,
+    daemon: Daemon,
+    spark: SparkSession,
+    tmp_path: Path,
+    table_type: str,
+    keeps_offsets: bool,
+    params: dict[str, Any],
 ) -> None:
     lake = Lake(flink, daemon, tmp_path / "numbers", table_type)
-    saved = lake.clustered()
+    saved = lake.clustered(**params)
     stopped = timeline.commits(lake.base)[-1].instant
     top = max(row["ver"] for row in spark.read.format("hudi").load(str(lake.base)).select("ver").collect())
     if keeps_offsets:
@@ -153,7 +170,7 @@ def test_rows_that_a_job_writes_after_a_start_from_its_savepoint_are_an_incident
     flink: FlinkCluster, daemon: Daemon, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(flink, daemon, tmp_path / "numbers", MOR)
-    saved = lake.clustered()
+    saved = lake.clustered(**SORTED)
     lake.running = flink.start(replace(lake.job, rate=50), savepoint=saved)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(lake.incidents("open")) < 3:
@@ -177,7 +194,7 @@ def test_on_copy_on_write_a_job_from_its_savepoint_fails_and_commits_nothing(
     flink: FlinkCluster, daemon: Daemon, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(flink, daemon, tmp_path / "numbers", COW)
-    saved = lake.clustered()
+    saved = lake.clustered(**SORTED)
     before = timeline.commits(lake.base)[-1].instant
     running = flink.start(replace(lake.job, rate=200, checkpoint_seconds=2, more_settings={}), savepoint=saved)
     deadline = time.monotonic() + PATIENCE_SECONDS
