@@ -40,13 +40,18 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
     return BaseFileName(*match.groups()) if match else None
 
 
+def is_change_log(name: str) -> bool:
+    """Returns whether this is the name of a change-data-capture log, which has no rows of the table."""
+    match = _LOG.fullmatch(name)
+    return match is not None and match["cdc"] is not None
+
+
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Returns None for other files, including change-data-capture logs, which have no rows of the table."""
     match = _LOG.fullmatch(name)
-    if match is None:
+    if match is None or is_change_log(name):
         return None
-    file_id, instant, version, token, cdc = match.groups()
-    return None if cdc else LogFileName(file_id, instant, int(version), token or "")
+    return LogFileName(match["file_id"], match["instant"], int(match["version"]), match["token"] or "")
 
 
 def bucket_of(file_id: str) -> int | None:

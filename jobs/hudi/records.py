@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobs.format.file_names import is_change_log
 from jobs.format.stale_writes import CompletedWrite, Group, known_of, operation_of, repaired_of
 from jobs.hudi.boundaries import relative
 
@@ -62,7 +63,8 @@ class Instant:
 
 @dataclass(frozen=True)
 class FileSlice:
-    """The latest slice of a file group: a base file (absent in a slice of logs only) and its log files. Sizes in bytes.
+    """The latest slice of a file group: a base file (absent in a slice of logs only) and its log files, without
+    those of changes (CDC), which no reader of the rows needs. Sizes in bytes.
 
     Two equal slices have the same rows, because files of a Hudi table are never changed in place. Before table version
     8 a slice includes the logs of pending writes; `late_writes` are those that have completed while the table was open.
@@ -151,6 +153,7 @@ def file_slice_of(item: dict[str, Any]) -> FileSlice:
     """Converts Hudi's `FileSliceDTO`."""
     base = item["baseFile"] or {"fullPath": None, "fileLen": 0}
     logs = sorted((log["path"].rpartition("/")[2], log["len"]) for log in item["logFiles"])
+    logs = [(name, size) for name, size in logs if not is_change_log(name)]
     return FileSlice(
         partition=item["partition"],
         file_id=item["fileId"],

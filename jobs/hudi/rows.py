@@ -68,8 +68,7 @@ def current(
 def pruned(table: HudiTable, frame: DataFrame, partitions: Collection[str]) -> DataFrame:
     """Returns the rows of those of these partitions whose paths are made of the values of their columns, for which Hudi
     opens no file of any other partition. A filter by the meta column alone would read the whole table."""
-    is_named = table.properties.get("hoodie.datasource.write.hive_style_partitioning") == "true"
-    names = [f"{name}=" if is_named else "" for name in table.partition_fields]
+    names = [f"{name}=" if table.names_partition_fields else "" for name in table.partition_fields]
     values = [F.col(f"`{name}`").cast("string") for name in table.partition_fields]
     parts = [F.concat(F.lit(name), value) for name, value in zip(names, values, strict=True)]
     by_values = F.concat_ws("/", *parts).isin(sorted(partitions))

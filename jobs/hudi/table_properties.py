@@ -37,7 +37,22 @@ class TableProperties:
     def has_meta_fields(self) -> bool:
         """Whether files store the key and partition path of each row. If not, Hudi computes them from the row's
         columns."""
-        return self.properties.get("hoodie.populate.meta.fields", "true").lower() == "true"
+        return self._is_set("hoodie.populate.meta.fields", "true")
+
+    @property
+    def names_partition_fields(self) -> bool:
+        """Whether partition paths have the names of the fields, as Hive's (`dt=2026-01-01`)."""
+        return self._is_set("hoodie.datasource.write.hive_style_partitioning")
+
+    @property
+    def records_changes(self) -> bool:
+        """Whether writers record the changes of rows (CDC), in log files of their own."""
+        return self._is_set("hoodie.table.cdc.enabled")
+
+    @property
+    def drops_partition_columns(self) -> bool:
+        """Whether files lack the partition columns."""
+        return self._is_set("hoodie.datasource.write.drop.partition.columns")
 
     @property
     def record_key_fields(self) -> tuple[str, ...]:
@@ -65,3 +80,7 @@ class TableProperties:
         if not self.ordering_fields or mode == "COMMIT_TIME_ORDERING":
             return False
         return not payload.endswith("OverwriteWithLatestAvroPayload")
+
+    def _is_set(self, name: str, default: str = "false") -> bool:
+        """Returns whether a property is true, in upper or lower case, as Hudi reads it (`Boolean.parseBoolean`)."""
+        return self.properties.get(name, default).lower() == "true"

@@ -185,9 +185,9 @@ def _of_table(table: HudiTable) -> Iterator[Problem]:
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield BASE_FILES_NOT_PARQUET.because(title="The table's base files are not Parquet")
     yield from preflight.no_meta_fields(table)
-    if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
+    if table.drops_partition_columns:
         yield PARTITION_COLUMNS_DROPPED.because()
-    if properties.get("hoodie.table.cdc.enabled") == "true":
+    if table.records_changes:
         yield CHANGE_DATA_CAPTURE.because(
             title="The table records changes (CDC), and a compaction writes some of them", hint=""
         )

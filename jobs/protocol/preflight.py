@@ -201,9 +201,9 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield BASE_FILES_NOT_PARQUET.because()
     yield from no_meta_fields(table)
-    if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
+    if table.drops_partition_columns:
         yield PARTITION_COLUMNS_DROPPED.because()
-    if properties.get("hoodie.table.cdc.enabled") == "true":
+    if table.records_changes:
         yield CHANGE_DATA_CAPTURE.because()
     if "hoodie.bootstrap.base.path" in properties:
         yield BOOTSTRAPPED_TABLE.because()

@@ -121,7 +121,7 @@ def _not_proved(table: HudiTable, client: WriteClient, to: int) -> Iterator[str]
             yield f"rows are merged by {merging.mode} now, and would be merged by {mode} afterwards"
     if client.upgrader.has_ambiguous_keys():
         yield "a complex key generator with one field: versions of Hudi write its keys differently (Hudi #14164)"
-    if properties.get("hoodie.table.cdc.enabled", "").lower() == "true":
+    if table.records_changes:
         yield "change data capture: its log files were not tried"
     if table.has_consistent_hashing():
         yield "a consistent-hashing bucket index: its files were not tried"

@@ -62,12 +62,14 @@ PROOFS: dict[str, Check] = {
 }
 """Checks that read no rows."""
 
+_ROLLED_BACK = "rows of rolled back commits"
+
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
     "columns of base files": columns.misread,
     "values of replacements": columns.replaced,
     "rows of a given up index": buckets.given_up,
-    "rows of rolled back commits": rolled_back.back,
+    _ROLLED_BACK: rolled_back.back,
     "deletes in logs": deletes.in_wrong_buckets,
     "files of the metadata table": metadata_table.files,
     "column statistics": metadata_table.statistics,
@@ -110,16 +112,22 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
 
 
 def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], context: JobContext) -> Examination | None:
-    """Returns the result of the checks after a job that has replaced or dropped file groups; None after any other job.
+    """Returns the result of the checks after a job that has replaced or dropped file groups, or during which a commit
+    was rolled back; None after any other job.
 
     An error here does not make the job fail, because the job has already committed.
     """
-    instants = (*context.instants, *result.instants)
-    if not KINDS[order.kind].audited or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
+    instants, kind = (*context.instants, *result.instants), KINDS[order.kind]
+    if not (kind.audited or kind.rewrites) or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
         return None
     try:
         table.reload()
-        return examine(table, PROOFS, context)
+        checks = dict(PROOFS) if kind.audited else {}
+        # Hudi's `rollback_to_instant` takes no lock without the options of one, so it may have come right before the
+        # commit. Rows of other commits that were rolled back need no second look.
+        if any(rollback > min(instants) for rollback in table.rollbacks().values()):
+            checks[_ROLLED_BACK] = rolled_back.back
+        return examine(table, checks, context) if checks else None
     except (CancelledError, TimedOutError):
         return None
     except JobError as error:

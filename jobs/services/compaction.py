@@ -102,8 +102,11 @@ def _compact(
             planning.close()
         instants = [instant for instant in pending if runner.executes(client, instant)]
         context.step("scheduling")
-        with runner.lock.held(context.checkpoint):
-            scheduled = runner.schedule(client)
+        scheduled = None
+        # Hudi (1.2.0) takes logs of changes (CDC) for logs of rows, so it would plan the same file groups each time.
+        if due:
+            with runner.lock.held(context.checkpoint):
+                scheduled = runner.schedule(client)
         planning.close()
         if scheduled:
             runner.run(client, scheduled)

@@ -93,7 +93,7 @@ def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark:
     ("more", "refusal"),
     [
         ({"hoodie.populate.meta.fields": "false"}, "no-meta-fields"),
-        ({"hoodie.datasource.write.drop.partition.columns": "true"}, "partition-columns-dropped"),
+        ({"hoodie.datasource.write.drop.partition.columns": "TRUE"}, "partition-columns-dropped"),
     ],
 )
 def test_tables_whose_rows_do_not_say_what_they_are_are_refused(

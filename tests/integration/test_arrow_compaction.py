@@ -233,7 +233,7 @@ def test_the_codec_is_that_of_the_old_file_or_the_one_that_was_asked_for(
 
 
 REASONS: list[tuple[str, dict[str, Any]]] = [
-    ("change-data-capture", {"hoodie.table.cdc.enabled": "true"}),
+    ("change-data-capture", {"hoodie.table.cdc.enabled": "TRUE"}),
     ("payload-not-covered", {_PAYLOAD: _PARTIAL_UPDATES, "version": 6}),
     ("merge-properties-not-covered", {_PAYLOAD: _PARTIAL_UPDATES, "version": 9}),
     ("index-maps-keys-to-files", {"hoodie.metadata.record.index.enable": "true"}),

@@ -17,6 +17,7 @@ from jobs.format.instants import instant_of, wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
+from tests.integration.long_session import LongSession
 from tests.integration.plans import OtherRunner, schedule_clustering
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -260,6 +261,13 @@ def expect_rows_of(spark: SparkSession, base: Path, instant: str, index: BucketI
     assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 2}
     text = found(spark, base, rows=True, index=index)["rolled-back-rows"]
     assert re.fullmatch(rf"\d+ rows of {instant}, which \d{{17}} rolled back", text)
+
+
+def test_a_table_without_commits_is_clean(spark: SparkSession, base: Path) -> None:
+    options = tables.write_table(spark, base, count=60)
+    LongSession(spark, base, options).run("TRUNCATE TABLE {table}")
+    details = run_job(spark, base, "audit").details
+    assert (details["clean"], details["rows"], details["unchecked"]) == (True, 0, [])
 
 
 @pytest.mark.exhaustive

@@ -6,6 +6,7 @@ from jobs.format.file_names import (
     BaseFileName,
     LogFileName,
     bucket_of,
+    is_change_log,
     is_fixed,
     parse_base_file_name,
     parse_log_file_name,
@@ -37,6 +38,8 @@ def test_a_log_name_has_a_version_and_perhaps_a_token() -> None:
 )
 def test_change_data_and_other_files_are_no_logs(name: str) -> None:
     assert parse_log_file_name(name) is None
+    assert is_change_log(name) == name.endswith(".cdc")
+    assert not is_change_log(f".{BUCKET}_2026.log.1_1-0-1")
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,9 @@ def count_rows(
 
     with translated("counting the rows"):
         found, identity = current(table, by_listing=by_listing_of is not None), _identity(table)
+        if not found.columns:
+            # A table without commits, such as after `TRUNCATE TABLE`, has no schema.
+            return []
         if by_listing_of is not None:
             found = found.where(identity[0].isin(sorted(by_listing_of)))
         form = record_keys.form_of_key(table, found) if with_forms and table.has_meta_fields else None
