@@ -52,6 +52,7 @@ _PROVED_ON = {
 }
 _WITH_PARTITION_STATISTICS = 8
 _LATEST_COMMITS = 10
+_NEW_KEYS_IN_LOGS = "a bucket index on merge-on-read: Hudi takes no new keys from logs, where its writers put them"
 
 
 def partitions_of(table: HudiTable, params: IndexParams) -> tuple[str, ...]:
@@ -185,6 +186,14 @@ def _of_records(table: HudiTable, params: IndexParams) -> list[Problem]:
     if is_other_record_index(table, params):
         there = "partitioned" if params.index == "record" else "global"
         return [OTHER_RECORD_INDEX.because(f"{RECORDS} is {there}")]
+    if loses_new_keys(table):
+        return [INDEX_NOT_KEPT.because(_NEW_KEYS_IN_LOGS, hint="The bucket index finds the file of a key without it.")]
     if RECORDS in table.metadata_partitions or not table.has_meta_fields:
         return []
     return unique_keys.refusals(table, had=wanted(table, params))
+
+
+def loses_new_keys(table: HudiTable) -> bool:
+    """Returns whether writers leave new keys out of a record index: those of a bucket index write them to logs. Hudi
+    takes from logs only deleted keys and those that come back (`convertMetadataToRecordIndexRecords`, 1.2.0)."""
+    return table.is_merge_on_read and bool(table.declared.index or table.has_consistent_hashing())

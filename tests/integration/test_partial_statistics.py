@@ -14,6 +14,7 @@ from jobs.hudi import column_stats
 from tests.integration import indexed, tables
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
+from tests.integration.test_evolved_schemas import ON_READ, RENAME, altering
 from tests.integration.test_index_builds import CONDITIONS, COUNT, COW, MOR, job
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def hidden(spark: SparkSession, base: Path, *conditions: str) -> list[str]:
     session = spark.newSession()
 
     def read(*, by_statistics: bool) -> DataFrame:
-        flag = str(by_statistics).lower()
-        return session.read.format("hudi").option("hoodie.enable.data.skipping", flag).load(str(base))
+        skipping = {"hoodie.enable.data.skipping": str(by_statistics).lower(), ON_READ: "true"}
+        return session.read.format("hudi").options(**skipping).load(str(base))
 
     (scanned,) = read(by_statistics=False).select(*(F.count_if(F.expr(each)) for each in conditions)).collect()
     found = zip(conditions, scanned, strict=True)
@@ -121,6 +122,22 @@ def test_a_column_that_was_added_later_hides_rows_without_it(
 
     job(spark, base, "drop", "column_stats")
     assert (hidden(spark, base, condition), findings(spark, base)) == ([], {})
+
+
+@pytest.mark.exhaustive
+def test_a_renamed_column_hides_rows_of_files_with_its_old_name(spark: SparkSession, base: Path) -> None:
+    shape = {"num_buckets": None, "table_type": COW, "partitioned": False}
+    options = tables.write_table(spark, base, count=COUNT, **shape, **ENABLED)
+    altering(spark, base, RENAME)()
+    newer = tables.rows(spark, COUNT, COUNT + 20, ts=5).withColumnRenamed("city", "town")
+    tables.upsert(newer, base, {**options, ON_READ: "true"})
+
+    assert hidden(spark, base, "town >= 0 AND ts >= 0", "town >= 0") == ["town >= 0 AND ts >= 0"]
+    found = findings(spark, base)
+    assert found.keys() == {"statistics-of-added-column"}
+    assert "renamed" in found["statistics-of-added-column"]["effect"]
+    job(spark, base, "drop", "column_stats")
+    assert (hidden(spark, base, "town >= 0 AND ts >= 0"), findings(spark, base)) == ([], {})
 
 
 @pytest.mark.exhaustive

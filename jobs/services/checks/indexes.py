@@ -9,6 +9,7 @@ from jobs.format.index_definitions import BLOOM_FILTERS, COLUMN_STATISTICS, EXPR
 from jobs.hudi import file_indexes, index_entries
 from jobs.hudi.indexes import definitions
 from jobs.kinds.results import Cure
+from jobs.protocol import index_refusals
 from jobs.services.checks import file_values
 from jobs.services.checks.finding import Examined, Finding
 
@@ -17,7 +18,19 @@ if TYPE_CHECKING:
 
 
 _EFFECT_OF_RECORDS = (
-    "A writer that looks rows up in this index writes updates where no reader sees them, or adds a second row."
+    "A writer that looks rows up in this index writes updates where no reader sees them, or adds a second row. A query"
+    " of a record key may miss its row."
+)
+_REBUILD = (
+    "A service without the index's options committed, or a key exists twice. Stop the writers, and build the metadata"
+    " table anew.",
+    Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
+)
+_OF_NEW_KEYS = (
+    "Writers of a bucket index put new rows into logs, and Hudi 1.2 takes no new keys from logs, so every write leaves"
+    " new keys out, and a rebuild does not last. Drop the index by an `index` job, and from the options of all"
+    " writers. The bucket index finds the file of a key without it.",
+    Cure(kind=JobKind.INDEX, params={"action": "drop", "index": "record"}),
 )
 _OF_TIMES = frozenset({"year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "hour", "minute", "second"})
 
@@ -28,20 +41,15 @@ def entries(examined: Examined) -> Iterator[Finding]:
     """Compares the entries of the record index and of secondary indexes with the keys of the rows, and those of Bloom
     filters and of expression indexes with the values in some files."""
     table, slices = examined.table, examined.slices
+    loses_new_keys = index_refusals.loses_new_keys(table)
     for found in (*index_entries.compare(table, slices), *file_values.compare(table, slices)):
         items = {f"{found.index}: {each}": f"{each} is not in {found.index}" for each in found.missing}
         items |= {
             f"{found.index} beyond: {each}": f"{found.index} has {each}, which is not there" for each in found.beyond
         }
-        yield Finding(
-            "index-differs-from-rows",
-            "An index does not agree with the rows",
-            items,
-            _EFFECT_OF_RECORDS if found.index in (RECORDS, BLOOM_FILTERS) else _EFFECT_OF_VALUES,
-            "A service without the index's options committed, or a key exists twice. Stop the writers, and build the"
-            " metadata table anew.",
-            Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
-        )
+        hint, cure = _OF_NEW_KEYS if found.index == RECORDS and loses_new_keys else _REBUILD
+        effect = _EFFECT_OF_RECORDS if found.index in (RECORDS, BLOOM_FILTERS) else _EFFECT_OF_VALUES
+        yield Finding("index-differs-from-rows", "An index does not agree with the rows", items, effect, hint, cure)
 
 
 def expressions(examined: Examined) -> Iterator[Finding]:

@@ -99,10 +99,11 @@ def statistics(examined: Examined) -> Iterator[Finding]:
     if items := _items(files, files.added, "files") | _items(partitions, partitions.added, "partitions"):
         yield Finding(
             "statistics-of-added-column",
-            "Statistics lack a column that was added later",
+            "Statistics lack a column that was added or renamed later",
             items,
             "Queries for rows without a value in the column (`IS NULL` with another filter, or a function of the"
-            " column) skip these places, although they have such rows.",
+            " column) skip these places, although they have such rows. If the column was renamed, any filter on it with"
+            " another one does so.",
             "Hudi 1.2 takes the missing entry for no row. Read with `hoodie.enable.data.skipping=false`; or drop"
             " `column_stats` by an `index` job, and from the options of all writers. A new metadata table would be the"
             " same.",
