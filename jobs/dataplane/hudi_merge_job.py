@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.functions import col
 
 from jobs.contract import Problem
 from jobs.dataplane.latest_layout import latest_layout
@@ -18,7 +17,6 @@ from jobs.dataplane.rewrite import Routes, child_layout, rewrite_merged_rows
 from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
 from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
-from jobs.format.meta_columns import PARTITION_PATH
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
@@ -126,7 +124,7 @@ def merged_rows(table: HudiTable, storage: Storage, partitions: Collection[str],
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, models)))
-    return rows.current(table, spark=spark).where(col(PARTITION_PATH).isin(sorted(partitions)))
+    return rows.of_partitions(table, partitions, rows.current(table, spark=spark))
 
 
 def _require_all_rows(

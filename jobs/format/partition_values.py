@@ -22,7 +22,8 @@ _DAY = re.compile(r"([^/=]+=)?\d{4}/([^/=]+=)?\d{2}/([^/=]+=)?\d{2}", re.ASCII)
 _HOUR = re.compile(rf"{_DAY.pattern}/([^/=]+=)?\d{{2}}", re.ASCII)
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 # Names for null (`PartitionPathEncodeUtils.DEFAULT_PARTITION_PATH`, and Hudi's older one).
-_NULLS = frozenset({"__HIVE_DEFAULT_PARTITION__", "default"})
+NULL = "__HIVE_DEFAULT_PARTITION__"
+_NULLS = frozenset({NULL, "default"})
 
 
 @dataclass(frozen=True)

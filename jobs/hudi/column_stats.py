@@ -18,8 +18,9 @@ from jobs.format.meta_columns import PARTITION_PATH
 from jobs.hudi import base_files, file_indexes, indexes, metadata_table
 from jobs.hudi.index_entries import entries_of
 from jobs.hudi.jvm import translated
+from jobs.hudi.partition_pruning import narrowed
 from jobs.hudi.records import FileSlice
-from jobs.hudi.rows import current, pruned
+from jobs.hudi.rows import current
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -103,7 +104,12 @@ def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
         types = {name: kind for name, kind in types.items() if name not in table.partition_fields}
         entries, indexed = _scanned(every, paths), paths if columns else ()
         whole = [] if sum(sizes[each] for each in paths) > _MOST_BYTES else paths
-        actual = _figures(pruned(table, frame, whole), F.col(PARTITION_PATH), types) if whole else []
+        narrow = narrowed(table, frame, whole) if whole else None
+        actual = (
+            _figures(narrow.rows.where(F.col(PARTITION_PATH).isin(whole)), F.col(PARTITION_PATH), types)
+            if narrow
+            else []
+        )
         _compare(found, actual, types, entries, indexed=indexed, expected=types, defined=defined)
         # Without meta fields no row has the path of its partition.
         left = set(paths) - {row[0] for row in actual} if table.has_meta_fields else set()

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import HudiError, RefusedError
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
+from jobs.hudi.partition_pruning import narrowed
 from jobs.problems.tables import TYPES_NOT_READABLE
 
 if TYPE_CHECKING:
@@ -65,14 +66,18 @@ def current(
         raise
 
 
-def pruned(table: HudiTable, frame: DataFrame, partitions: Collection[str]) -> DataFrame:
-    """Returns the rows of those of these partitions whose paths are made of the values of their columns, for which Hudi
-    opens no file of any other partition. A filter by the meta column alone would read the whole table."""
-    names = [f"{name}=" if table.names_partition_fields else "" for name in table.partition_fields]
-    values = [F.col(f"`{name}`").cast("string") for name in table.partition_fields]
-    parts = [F.concat(F.lit(name), value) for name, value in zip(names, values, strict=True)]
-    by_values = F.concat_ws("/", *parts).isin(sorted(partitions))
-    return frame.where(by_values & F.col(PARTITION_PATH).isin(sorted(partitions)))
+def in_folders(table: HudiTable, partitions: Collection[str], frame: DataFrame | None = None) -> DataFrame:
+    """Returns the rows in the folders of these partitions, of `frame` (`current`) or else as of now. All other rows are
+    there, too, unless Hudi certainly finds each of these folders by the values of the partition fields."""
+    found = current(table) if frame is None else frame
+    narrow = narrowed(table, found, partitions)
+    return narrow.rows if narrow and set(partitions) <= narrow.paths else found
+
+
+def of_partitions(table: HudiTable, partitions: Collection[str], frame: DataFrame | None = None) -> DataFrame:
+    """Returns the rows of these partition paths, of `frame` (`current`) or else as of now. A row counts for the path in
+    its meta column. If it is in the folder of another partition, it may be left out."""
+    return in_folders(table, partitions, frame).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
 
 
 def _reading(table: HudiTable) -> dict[str, str]:
@@ -95,7 +100,7 @@ def not_readable(table: HudiTable) -> list[Problem]:
 def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:
     """Returns the number of rows of each of these partition paths, 0 for one without rows."""
     with translated("counting the rows of partitions"):
-        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        wanted = of_partitions(table, partitions)
         counted = {row[0]: int(row[1]) for row in wanted.groupBy(PARTITION_PATH).count().collect()}
     return {partition: counted.get(partition, 0) for partition in partitions}
 
@@ -103,7 +108,7 @@ def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[st
 def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
     """Returns the number of rows of these file groups, logs merged."""
     with translated("counting the rows of file groups"):
-        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted({partition for partition, _ in groups})))
+        wanted = of_partitions(table, {partition for partition, _ in groups})
         ids = sorted({file_id for _, file_id in groups})
         return int(wanted.where(F.substring_index(FILE_NAME, "_", 1).isin(ids)).count())
 
@@ -127,9 +132,7 @@ def keys_there_twice(
     """Returns the duplicate record keys in these partitions (by default, in all that the storage lists), each with the
     partitions of its rows. If `by_partition`, a key may occur once in each partition."""
     with translated("looking for duplicate keys"):
-        wanted = current(table, by_listing=partitions is None)
-        if partitions is not None:
-            wanted = wanted.where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        wanted = current(table, by_listing=True) if partitions is None else of_partitions(table, partitions)
         columns = [RECORD_KEY, PARTITION_PATH] if by_partition else [RECORD_KEY]
         paths = F.sort_array(F.collect_list(PARTITION_PATH)).alias("paths")
         twice = wanted.groupBy(*columns).agg(F.count("*").alias("rows"), paths).where("rows > 1")

@@ -282,11 +282,12 @@ def _of_unknown(instants: Sequence[str]) -> list[Problem]:
 def of_other_rows(table: HudiTable, writes: Sequence[StaleWrite]) -> list[Problem]:
     """Returns the refusal to take file groups out of use that hold rows of other instants, which would be lost."""
     groups = {group for write in writes for group in write.groups}
-    ids = sorted({item.file_id for item in table.file_slices() if item.key in groups})
-    if not ids:
+    slices = [item for item in table.file_slices() if item.key in groups]
+    if not slices:
         return []
     with translated("looking for rows of other commits"):
-        held = rows.current(table).where(F.substring_index(FILE_NAME, "_", 1).isin(ids))
+        held = rows.in_folders(table, {item.partition for item in slices})
+        held = held.where(F.substring_index(FILE_NAME, "_", 1).isin(sorted({item.file_id for item in slices})))
         others = held.where(~F.col(COMMIT_TIME).isin([write.instant for write in writes]))
         found = {row[0]: int(row[1]) for row in others.groupBy(COMMIT_TIME).count().collect()}
     if not found:

@@ -137,7 +137,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
             yield batch.filter(wrong)
 
     with translated("finding rows in wrong buckets"):
-        frame = rows.current(table).where(F.col(PARTITION_PATH).isin(list(partitions)))
+        frame = rows.of_partitions(table, partitions)
         names = [*KEY, FILE_NAME, COMMIT_TIME]
         wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
         written = wrong.groupBy(PARTITION_PATH, FILE_NAME, COMMIT_TIME).count().collect()

@@ -15,7 +15,7 @@ from jobs.format.consistent_hashing import FOLDER, MASK, SUFFIX, DamagedMetadata
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hash_ranges, hashing_metadata
 from jobs.hudi.jvm import translated
-from jobs.hudi.rows import current
+from jobs.hudi.rows import current, of_partitions
 from jobs.kinds.results import Cure
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -209,7 +209,7 @@ def rows_in_ranges(table: HudiTable, partitions: Collection[str], *, every: bool
         )
         # Without a name of its own, the column would be called as its expression, whose dots Spark cannot resolve.
         masked = code.cast("int").bitwiseAND(F.lit(MASK)).alias("code")
-        wanted = current(table) if every else current(table).where(F.col(PARTITION_PATH).isin(*known))
+        wanted = current(table) if every else of_partitions(table, known)
         keys = wanted.select(PARTITION_PATH, FILE_NAME, masked)
         wrong = F.sum(F.col("wrong").cast("long")).alias("wrong")
         judged = keys.mapInArrow(judge, "p string, f string, wrong boolean").groupBy("p", "f")

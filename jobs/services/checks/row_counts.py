@@ -16,7 +16,7 @@ from jobs.dataplane.key_digest import KeyDigest
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
-from jobs.hudi.rows import current
+from jobs.hudi.rows import current, in_folders, of_partitions
 from jobs.services.checks import record_keys
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ def in_logs_alone(table: HudiTable, slices: Sequence[FileSlice]) -> dict[str, in
         return {}
     files = [f"{table.base_path}/{item.partition}/{item.base_name}" for item in slices if item.base_file]
     with translated("looking for rows that only logs have"):
-        rows = current(table).where(F.col(FILE_NAME).isin([item.file_id for item in slices]))
+        rows = in_folders(table, {item.partition for item in slices})
+        rows = rows.where(F.col(FILE_NAME).isin([item.file_id for item in slices]))
         if files:
             bases = table.jvm.spark.read.parquet(*files).select(PARTITION_PATH, RECORD_KEY)
             rows = rows.join(bases, [PARTITION_PATH, RECORD_KEY], "left_anti")
@@ -149,7 +150,7 @@ def writers_of_misplaced(table: HudiTable, rules: BucketRules, partitions: Colle
             yield pa.RecordBatch.from_arrays([instants.filter(wrong).unique()], names=["i"])
 
     with translated("looking for the writers of misplaced rows"):
-        found = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        found = of_partitions(table, partitions)
         written = found.select(PARTITION_PATH, RECORD_KEY, FILE_NAME, COMMIT_TIME).mapInArrow(judge, "i string")
         return sorted(str(row[0]) for row in written.distinct().collect())
 

@@ -1,0 +1,131 @@
+"""Reads of some partitions open only their files, and return the same rows as a read of the whole table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from groundskeeper_spark.table import java_hash
+from jobs.dataplane.hudi_merge_job import merged_rows
+from jobs.format.bucket_rules import BucketRules
+from jobs.format.meta_columns import PARTITION_PATH
+from jobs.hudi import rows
+from jobs.hudi.hadoop import storage_of
+from jobs.services import stray_rows
+from jobs.services.checks import row_counts
+from tests.integration import tables
+from tests.integration.run import hudi_table
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from jobs.hudi.table import HudiTable
+
+_KEYGEN, _TIME = "hoodie.datasource.write.keygenerator.class", "hoodie.keygen.timebased."
+_HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+_ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+_COMPLEX = {_KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator"}
+_SECONDS = {f"{_TIME}timestamp.type": "UNIX_TIMESTAMP"}
+_DAYS = {_KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator", f"{_TIME}output.dateformat": "yyyy-MM-dd"}
+_CUSTOM = {_KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator", f"{_TIME}output.dateformat": "yyyy/MM/dd"}
+_TWO = "hoodie.datasource.write.partitionpath.field"
+_OF_TIME = "1700000000L + (id % 3) * 86400"
+
+# SQL of the partition fields `dt` and `hr`, options of the writer, and whether Hudi finds a folder by its values.
+SHAPES: dict[str, tuple[str, str, dict[str, str], bool]] = {
+    "flat": ("concat('2026-01-0', id % 3 + 1)", "''", {}, True),
+    "hive-style": ("concat('2026-01-0', id % 3 + 1)", "''", _HIVE, True),
+    "encoded": ("if(id % 3 = 0, 'a b%c:d=é', if(id % 3 = 1, null, 'x/y'))", "''", _ENCODED, True),
+    "encoded, hive-style": ("if(id % 3 = 0, 'a=b', if(id % 3 = 1, 'x y', 'p%20q'))", "''", _HIVE | _ENCODED, True),
+    "null": ("if(id % 3 = 0, null, cast(id % 3 as string))", "''", _HIVE, True),
+    "text with a zero": ("concat('0', id % 3)", "''", {}, True),
+    "slashes": ("concat('2026/0', id % 3)", "''", {}, True),
+    "slashes, hive-style": ("concat('2026/0', id % 3)", "''", _HIVE, True),
+    "number": ("cast(id % 3 as int)", "''", {}, True),
+    "date": ("date_add(date'2020-01-01', cast(id % 3 as int))", "''", {}, True),
+    "two levels": ("concat('d', id % 3)", "concat('h', id % 2)", _COMPLEX | {_TWO: "dt,hr"}, True),
+    "two levels, null": ("concat('d', id % 3)", "if(id % 2 = 0, null, '1')", _COMPLEX | _HIVE | {_TWO: "dt,hr"}, True),
+    "two levels, slashes": ("concat('d/', id % 3)", "concat('h', id % 2)", _COMPLEX | {_TWO: "dt,hr"}, False),
+    "timestamp generator": (_OF_TIME, "''", _SECONDS | _DAYS, True),
+    "custom generator": (_OF_TIME, "''", _SECONDS | _CUSTOM | {_TWO: "dt:TIMESTAMP"}, False),
+}
+
+
+def _table(spark: SparkSession, base: Path, dt: str, hr: str, more: dict[str, str]) -> HudiTable:
+    frame = spark.range(60).select(
+        F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.expr(dt).alias("dt"), F.expr(hr).alias("hr")
+    )
+    options = tables.writer_options(base, num_buckets=2, **more)
+    # The second write adds logs.
+    for written in (frame, frame.where("cast(id as int) % 5 = 0").withColumn("ts", F.lit(2))):
+        written.write.format("hudi").options(**options).mode("append").save(str(base))
+    return hudi_table(spark, base, INDEX)
+
+
+def _files_opened(frame: DataFrame) -> int:
+    """Returns how many files the scan of a collected data frame has opened (those of logs not counted)."""
+    plan: Any = frame._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+    leaves = plan.collectLeaves()
+    assert leaves.size() == 1
+    return int(leaves.apply(0).metrics().apply("numFiles").value())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_read_of_one_partition_opens_its_files_only(spark: SparkSession, base: Path, shape: str) -> None:
+    dt, hr, more, is_found = SHAPES[shape]
+    table = _table(spark, base, dt, hr, more)
+    slices = table.file_slices()
+    paths = table.partitions()
+    assert len(paths) >= 3
+    for path in paths:
+        found, whole = rows.of_partitions(table, [path]), rows.current(table)
+        assert sorted(map(str, found.collect())) == sorted(
+            map(str, whole.where(F.col(PARTITION_PATH) == path).collect())
+        )
+        assert found.count() > 0
+        own = sum(item.partition == path for item in slices)
+        assert _files_opened(found) == (own if is_found else len(slices))
+
+
+def _damage(base: Path, keep: str) -> None:
+    """Makes each data file outside of one partition unreadable."""
+    for path in base.rglob("*"):
+        outside = path.relative_to(base).parts[0] not in (".hoodie", keep)
+        if outside and path.is_file() and not path.name.startswith(".hoodie") and not path.name.endswith(".crc"):
+            path.write_bytes(b"x" * path.stat().st_size)
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def test_jobs_on_one_partition_do_not_need_the_files_of_others(spark: SparkSession, base: Path) -> None:
+    dt, hr, more, _ = SHAPES["flat"]
+    table = _table(spark, base, dt, hr, more)
+    kept = table.partitions()[0]
+    groups = [item.key for item in table.file_slices() if item.partition == kept]
+    _damage(base, kept)
+    with pytest.raises(Py4JJavaError, match="is not a Parquet file"):
+        rows.current(table).collect()
+
+    assert rows.count_by_partition(table, [kept]) == {kept: 20}
+    assert rows.count_in_groups(table, groups) == 20
+    assert rows.keys_there_twice(table, [kept], by_partition=True, most=5) == {}
+    # The table has two buckets, and four are declared.
+    wrong = stray_rows.misplaced(table, [kept])
+    expected = {str(key) for key in range(0, 60, 3) if java_hash((str(key),)) % 4 > 1}
+    assert {row[0] for row in wrong.rows.select("id").collect()} == expected
+    assert len(row_counts.writers_of_misplaced(table, BucketRules.uniform(4), [kept])) == 2
+    merged = merged_rows(table, storage_of(table), [kept], [])
+    assert {row[0] for row in merged.select("id").collect()} == {str(key) for key in range(0, 60, 3)}
+
+
+def test_a_partition_that_is_not_there_has_no_rows(spark: SparkSession, base: Path) -> None:
+    dt, hr, more, _ = SHAPES["flat"]
+    table = _table(spark, base, dt, hr, more)
+    first, *_ = table.partitions()
+
+    assert rows.count_by_partition(table, [first, "none"]) == {first: 20, "none": 0}
