@@ -1,4 +1,4 @@
-"""What the dialect of either database is told of a transaction before it begins."""
+"""Keys of `Connection.info`, by which the dialects of both databases learn about a transaction before it begins."""
 
 WRITES = "groundskeeper_writes"
-"""A key of `Connection.info`: whether the next transaction of the connection writes."""
+"""Whether the next transaction of the connection writes."""

@@ -25,9 +25,10 @@ A line is printed about each minute. The figures so far, and the comparison of t
 that each variant can run alone: a session then is as warm for one as for the other. A variant that fails is told, and
 the others go on; the exit code is then 1. SIGTERM ends the run with the comparison of the variants that have ended.
 
-A machine is seldom equally fast for an hour. With `--together` all variants run at the same time, each with a daemon of
-its own, and each event is done for one variant after the other, so a change of the machine concerns all of them. Twice
-the events need twice the time: `--together --variants objective,default --write-every 4 --query-every 6 --minutes 12`.
+A machine is seldom equally fast for an hour. If `--together` is given, all variants run at the same time, each with a
+daemon of its own, and each event is done for one variant after the other, so a change of the machine concerns all of
+them. Twice the events need twice the time: `--together --variants objective,default --write-every 4 --query-every 6
+--minutes 12`.
 """
 
 from __future__ import annotations
