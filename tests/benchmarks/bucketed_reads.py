@@ -1,4 +1,4 @@
-"""Measures a join and a group by buckets against Spark's own plan, in CPU seconds of this process and the JVM below it.
+"""Measures a join and a group by buckets against Spark's own plan: seconds on the clock, and CPU seconds.
 
     python tests/benchmarks/bucketed_reads.py [--rows 4000000]
 
@@ -8,7 +8,6 @@ Both ways run in one session on the same two tables of 8 and 16 buckets, by turn
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -38,10 +37,10 @@ def main() -> None:
     rows = parser.parse_args().rows
     spark = start_session(driver_memory="4g", packages=[], conf={"spark.sql.autoBroadcastJoinThreshold": "-1"})
 
-    def seconds(found: DataFrame) -> float:
-        before = _cpu_seconds()
-        found.write.format("noop").mode("overwrite").save()
-        return _cpu_seconds() - before
+    def cost(found: DataFrame) -> process_tree.Cost:
+        with process_tree.measured() as cost:
+            found.write.format("noop").mode("overwrite").save()
+        return cost
 
     with tempfile.TemporaryDirectory() as folder:
         tables = [_table(spark, f"{folder}/t{number}", rows, number) for number in (8, 16)]
@@ -57,21 +56,14 @@ def main() -> None:
         }
         counts = {name: way().count() for name, way in ways.items()}
         assert set(counts.values()) == {rows}, counts
-        times: dict[str, list[float]] = {name: [] for name in ways}
+        costs: dict[str, list[process_tree.Cost]] = {name: [] for name in ways}
         for _ in range(REPEAT):
             for name, way in ways.items():
-                times[name].append(seconds(way()))
-        found = {name: round(median(each), 2) for name, each in times.items()}
-        print(json.dumps({"rows": rows, "load": os.getloadavg()[0], "CPU seconds": found}))
+                costs[name].append(cost(way()))
+        for name, each in costs.items():
+            seconds, cpu = median(one.seconds for one in each), median(one.cpu_seconds for one in each)
+            print(f"{name:>34} {seconds:6.2f} s {cpu:6.2f} CPU s, load {os.getloadavg()[0]:.1f}", flush=True)
     spark.stop()
-
-
-def _cpu_seconds() -> float:
-    ticks = 0
-    for pid in process_tree.tree(os.getpid()):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _table(spark: Any, path: str, rows: int, buckets: int) -> Table:

@@ -100,8 +100,14 @@ def group_by(
     def by_buckets() -> Result:
         session = own_session(spark)
         _within(table, keys)
-        key_types(read(spark, session, table), table.hash_fields)
-        found = scan(spark, session, table, snapshot(spark, table).modulus, narrowed)
+        rows = read(spark, session, table)
+        key_types(rows, table.hash_fields)
+        names = _names(rows.groupBy(*keys).agg(*aggregates))
+
+        def needed(rows: DataFrame) -> DataFrame:
+            return narrowed(rows).select(*names)
+
+        found = scan(spark, session, table, snapshot(spark, table).modulus, needed)
         return _result(spark, declared(spark, session, found).groupBy(*keys).agg(*aggregates), [found])
 
     def by_spark() -> DataFrame:
@@ -178,6 +184,16 @@ def _within(table: Table, keys: Sequence[str]) -> None:
         raise NotColocatedError(f"the key {list(keys)} does not hold the hash fields {list(table.hash_fields)}")
 
 
+def _names(grouped: DataFrame) -> list[str]:
+    """Returns the names of the columns from which a group is computed, all of the table if that is not certain."""
+    plan = grouped._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "Aggregate":
+        return ["*"]
+    columns = plan.references().toSeq()
+    names = (str(columns.apply(at).name()) for at in range(columns.size()))
+    return ["`{}`".format(name.replace("`", "``")) for name in names]
+
+
 def _narrowed(
     keys: Sequence[str], columns: Sequence[str] | None, where: Column | None
 ) -> Callable[[DataFrame], DataFrame]:
@@ -191,12 +207,12 @@ def _narrowed(
 
 
 def _result(spark: SparkSession, rows: DataFrame, scans: Sequence[Any]) -> Result:
-    plan = rows._jdf.queryExecution().executedPlan().toString()
     skew = [
         max(found.bytes_of_buckets) * len(found.bytes_of_buckets) / (sum(found.bytes_of_buckets) or 1)
         for found in scans
     ]
-    return Result(sealed(spark, rows), None, tuple(found.snapshot.instant for found in scans), tuple(skew), str(plan))
+    found_rows, plan = sealed(spark, rows, scans)
+    return Result(found_rows, None, tuple(found.snapshot.instant for found in scans), tuple(skew), plan)
 
 
 def _either(by_buckets: Callable[[], Result], by_spark: Callable[[], DataFrame]) -> Result:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from groundskeeper_spark.fused_plan import fused
 from groundskeeper_spark.table import NotColocatedError, Snapshot, Table, bucket_of_file, snapshot
 
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class GroupedScan:
-    """The rows of a table: partition i of `rdd` has the rows of bucket i, modulo `modulus`. `listed` are the buckets of
-    all files of the listing, also of those that are not read."""
+    """The rows of a table: partition i of `rdd`, which `plan` makes, has the rows of bucket i, modulo `modulus`.
+    `listed` are the buckets of all files of the listing, also of those that are not read."""
 
     table: Table
     snapshot: Snapshot
     attributes: Any
+    plan: Any
     rdd: Any
     bytes_of_buckets: list[int]
     listed: frozenset[int]
@@ -81,9 +83,10 @@ def scan(
         # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced ones.
         rows = narrowed(rows).where(checked) if only is None else narrowed(rows.where(checked))
         query = rows._jdf.queryExecution()
-        sizes, listed = _regroup(spark, query.executedPlan(), modulus, only)
+        plan = query.executedPlan()
+        sizes, listed = _regroup(spark, plan, modulus, only)
         if snapshot(spark, table) == before:
-            return GroupedScan(table, before, query.analyzed().output(), query.toRdd(), sizes, listed)
+            return GroupedScan(table, before, query.analyzed().output(), plan, query.toRdd(), sizes, listed)
     raise NotColocatedError(f"commits kept landing in {table.path} while it was planned")
 
 
@@ -166,18 +169,21 @@ def declared(spark: SparkSession, session: Any, found: GroupedScan) -> DataFrame
     return _rows(spark, session, found.attributes, found.rdd, partitioning)
 
 
-def sealed(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """Returns the rows without the declared partitioning, by which Spark would misplace the rows of a third table.
+def sealed(spark: SparkSession, rows: DataFrame, scans: Sequence[GroupedScan]) -> tuple[DataFrame, str]:
+    """Returns the rows without the declared partitioning, by which Spark would misplace the rows of a third table, and
+    their plan.
 
     Raises `NotColocatedError` if the plan moves rows between tasks.
     """
     query = rows._jdf.queryExecution()
     if "Exchange" in query.executedPlan().toString():
         raise NotColocatedError("Spark plans an exchange although the rows are co-located")
-    rdd = query.toRdd()
     jvm: Any = spark._jvm
+    plan = fused(jvm, query, {found.rdd.id(): found.plan for found in scans})
+    # The tasks get the settings by which the plan was made, as those of a `toRdd` do.
+    rdd = jvm.org.apache.spark.sql.execution.SQLExecutionRDD(plan.execute(), query.sparkSession().sessionState().conf())
     unknown = jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(rdd.getNumPartitions())
-    return _rows(spark, spark._jsparkSession, query.analyzed().output(), rdd, unknown)
+    return _rows(spark, spark._jsparkSession, query.analyzed().output(), rdd, unknown), str(plan.toString())
 
 
 def _rows(spark: SparkSession, session: Any, attributes: Any, rdd: Any, partitioning: Any) -> DataFrame:
