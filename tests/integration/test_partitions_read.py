@@ -55,6 +55,7 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], bool]] = {
     "timestamp generator": (_OF_TIME, "''", _SECONDS | _DAYS, True),
     "custom generator": (_OF_TIME, "''", _SECONDS | _CUSTOM | {_TWO: "dt:TIMESTAMP"}, False),
 }
+ALWAYS = ("encoded", "two levels, null", "two levels, slashes")
 
 
 def _table(spark: SparkSession, base: Path, dt: str, hr: str, more: dict[str, str]) -> HudiTable:
@@ -76,7 +77,9 @@ def _files_opened(frame: DataFrame) -> int:
     return int(leaves.apply(0).metrics().apply("numFiles").value())
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(each, marks=() if each in ALWAYS else pytest.mark.exhaustive) for each in SHAPES]
+)
 def test_a_read_of_one_partition_opens_its_files_only(spark: SparkSession, base: Path, shape: str) -> None:
     dt, hr, more, is_found = SHAPES[shape]
     table = _table(spark, base, dt, hr, more)
@@ -123,6 +126,7 @@ def test_jobs_on_one_partition_do_not_need_the_files_of_others(spark: SparkSessi
     assert {row[0] for row in merged.select("id").collect()} == {str(key) for key in range(0, 60, 3)}
 
 
+@pytest.mark.exhaustive
 def test_a_partition_that_is_not_there_has_no_rows(spark: SparkSession, base: Path) -> None:
     dt, hr, more, _ = SHAPES["flat"]
     table = _table(spark, base, dt, hr, more)
