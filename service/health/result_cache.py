@@ -24,7 +24,6 @@ _AT_ONCE_SECONDS = 0.03
 _AFTER_SECONDS = 1.0
 # The first computation of a process takes longest, so it starts after the other work of a start.
 _AFTER_START_SECONDS = 2.0
-# Largest share of the time to spend on computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
 """Age up to which a result is returned, so that even a single call gets recent problems."""
@@ -58,7 +57,8 @@ class ResultCache(Generic[_Value]):
     """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
     returns the number of tables that a value covers, `number` that of a value yet to be computed. If there are many
     tables, calls get the last value of an earlier process (`stored`) until the first computation has ended, or, if they
-    do not wait and there is none, what `meanwhile` returns."""
+    do not wait and there is none, what `meanwhile` returns. `share` is the largest share of the time to spend on
+    computing, as long as results do not become too old."""
 
     what: str
     compute: Callable[[Engine, datetime], _Value]
@@ -67,6 +67,7 @@ class ResultCache(Generic[_Value]):
     number: Callable[[Engine], int] = lambda _: 0
     stored: Callable[[Engine], _Value | None] = lambda _: None
     meanwhile: Callable[[Engine, Clock], _Value | None] = lambda *_: None
+    share: float = _SHARE
 
     def __post_init__(self) -> None:
         self._before: _Value | None = None
@@ -124,7 +125,7 @@ class ResultCache(Generic[_Value]):
     def _is_due(self) -> bool:
         # A new value must be there before the last one is too old, because otherwise all callers would wait for it.
         latest = MOST_AGE.total_seconds() - 3 * self._took
-        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
+        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / self.share, latest))
 
     def is_of_many(self, engine: Engine) -> bool:
         """Returns whether a first value would cover many tables. Raises DatabaseUnavailableError."""

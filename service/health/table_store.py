@@ -65,6 +65,13 @@ def _versions(dialect: str) -> sa.Select[Any]:
         # The database sends a digest, because the summary is only compared.
         summary = sa.func.md5(summary)
     overdue = sa.bindparam("overdue", type_=schema.UtcDateTime)
+    after = sa.bindparam("after", type_=sa.Text)
+
+    def of_table(table: sa.Table) -> sa.ColumnElement[bool]:
+        # PostgreSQL does not see that the second condition follows, and would read each page's joined rows from the
+        # first one.
+        return (table.c.table_id == _t.c.id) & (table.c.table_id > after)
+
     return (
         sa.select(
             *(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _text(_t.c.tags).label("tags")),
@@ -75,10 +82,10 @@ def _versions(dialect: str) -> sa.Select[Any]:
             *(_raw(_s.c.taken_at), summary),
             *(_raw(_p.c.updated_at), _text(_p.c.settings)),
         )
-        .join_from(_t, _w, _w.c.table_id == _t.c.id)
-        .outerjoin(_s, _s.c.table_id == _t.c.id)
-        .outerjoin(_p, _p.c.table_id == _t.c.id)
-        .where(_t.c.id > sa.bindparam("after"))
+        .join_from(_t, _w, of_table(_w))
+        .outerjoin(_s, of_table(_s))
+        .outerjoin(_p, of_table(_p))
+        .where(_t.c.id > after)
         .order_by(_t.c.id)
         .limit(sa.bindparam("most"))
     )

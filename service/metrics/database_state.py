@@ -32,6 +32,8 @@ from service.queue.queue_statistics import QueueStatistics
 from service.queue.worker import Worker
 
 NONE_CHOSEN = Chosen()
+# Prometheus asks every 15 seconds or less often. More frequent answers for other callers would slow all calls down.
+_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class Reader:
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
-        self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables)
+        self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables, share=_SHARE)
         self._series = ResultCache(
-            "metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered
+            "metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered, share=_SHARE
         )
         self._has_series = bool(chosen.patterns)
 
