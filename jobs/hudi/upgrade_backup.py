@@ -2,7 +2,8 @@
 readers nor Hudi's services look. A note that lists all files makes the backup complete. The change is unfinished until
 the note is deleted, and a job that finds the note first undoes the change.
 
-Files that Hudi never changes in place (data files of the metadata table, archived instants) are listed but not copied.
+Files that Hudi never changes in place (data files of the metadata table, archived instants) are listed but not copied,
+except for those of indexes that the change drops.
 """
 
 from __future__ import annotations
@@ -40,28 +41,31 @@ _INSTANT = re.compile(r"(?:timeline/)?(\d{14,17})(?:_\d+)?\.[a-z.]+$")
 
 @dataclass(frozen=True)
 class Backup:
-    """What a backup holds: size and modification time of each file below `.hoodie`, in bytes and milliseconds."""
+    """What a backup holds: size and modification time of each file below `.hoodie`, in bytes and milliseconds. The
+    `dropped` partitions of the metadata table are those that Hudi deletes with the change."""
 
     from_version: int
     to_version: int
     owner: str
     files: Mapping[str, tuple[int, int]]
+    dropped: tuple[str, ...] = ()
 
     @property
     def copied(self) -> list[str]:
-        return [path for path in self.files if not _NEVER_CHANGED.match(path)]
+        deleted = tuple(f"metadata/{name}/" for name in self.dropped)
+        return [path for path in self.files if path.startswith(deleted) or not _NEVER_CHANGED.match(path)]
 
 
-def planned(table: OpenedTable, to_version: int, owner: str = "") -> Backup:
+def planned(table: OpenedTable, to_version: int, dropped: Iterable[str], owner: str = "") -> Backup:
     """Returns the content that a backup would have now."""
     files = {path: (each.bytes, each.modified_ms) for path, each in _listed(table).items()}
-    return Backup(table.version, to_version, owner, files)
+    return Backup(table.version, to_version, owner, files, tuple(dropped))
 
 
-def keep(table: OpenedTable, to_version: int, owner: str) -> Backup:
+def keep(table: OpenedTable, to_version: int, dropped: Iterable[str], owner: str) -> Backup:
     """Makes the backup and then its note. The lock must be held."""
     _remove_folder(table)
-    backup = planned(table, to_version, owner)
+    backup = planned(table, to_version, dropped, owner)
     _each(backup.copied, lambda path: _copy(table, path, f"{_COPIES}/{path}"))
     copies = {path: each.bytes for path, each in _listed(table, _COPIES).items()}
     if copies != {path: backup.files[path][0] for path in backup.copied}:
@@ -70,6 +74,7 @@ def keep(table: OpenedTable, to_version: int, owner: str) -> Backup:
         "from": backup.from_version,
         "to": backup.to_version,
         "owner": owner,
+        "dropped": backup.dropped,
         "files": {path: list(each) for path, each in backup.files.items()},
     }
     write_object(table.jvm, table.storage, f"{table.base_path}/{UPGRADE_NOTE}", content, _WHAT)
@@ -83,7 +88,8 @@ def unfinished(table: OpenedTable) -> Backup | None:
     if not isinstance(files, dict):
         return None
     listed = {str(path): (int(size), int(modified)) for path, (size, modified) in files.items()}
-    return Backup(int(found["from"]), int(found["to"]), str(found.get("owner", "")), listed)
+    dropped = tuple(map(str, found.get("dropped", ())))
+    return Backup(int(found["from"]), int(found["to"]), str(found.get("owner", "")), listed, dropped)
 
 
 def restore(table: OpenedTable, backup: Backup) -> None:
@@ -95,7 +101,7 @@ def restore(table: OpenedTable, backup: Backup) -> None:
     now = _listed(table)
     if others := _instants(now) - _instants(backup.files):
         raise RefusedError([WRITTEN_SINCE_UPGRADE.because(", ".join(sorted(others)[:5]))])
-    listed = (path for path in backup.files if _NEVER_CHANGED.match(path))
+    listed = backup.files.keys() - set(backup.copied)
     lost = sorted(path for path in listed if path not in now or now[path].bytes != backup.files[path][0])
     changed = [
         path

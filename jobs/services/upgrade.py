@@ -99,13 +99,14 @@ def _change(
         table.reload()
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             refuse(upgrade_refusals.busy(table, client, compacted=True))
+            dropped = _dropped(table, client, to)
         audited = _audited(table, order, context)
         if not audited.clean:
             refuse([TABLE_NOT_CLEAN.because(_wrong(audited))])
         before = _proof(table, audited)
         context.step("backing up the timeline")
         lock.verify()
-        backup = upgrade_backup.keep(table, to, order.job_id)
+        backup = upgrade_backup.keep(table, to, dropped, order.job_id)
         try:
             context.step("changing the version")
             lock.verify()
@@ -226,7 +227,8 @@ def _planned(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePara
         return UpgradeResult(from_version=table.version, to_version=to)
     slices = table.file_slices()
     moves = _moves_the_timeline(table, to)
-    backup = upgrade_backup.planned(table, to)
+    dropped = _dropped(table, client, to)
+    backup = upgrade_backup.planned(table, to, dropped)
     changes = client.upgrader.rehearse(to) if to != table.version else {}
     return UpgradeResult(
         from_version=table.version,
@@ -242,7 +244,11 @@ def _planned(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePara
         archived_instants=len(table.archived()) if moves else 0,
         file_groups_with_logs=sum(bool(item.log_files) for item in slices),
         indexes=tuple(sorted(table.metadata_partitions)),
-        indexes_dropped=tuple(client.upgrader.indexes_lost(to, indexes.indexes_of(table).stored)),
+        indexes_dropped=tuple(dropped),
         backup_files=len(backup.copied),
         backup_bytes=sum(backup.files[path][0] for path in backup.copied),
     )
+
+
+def _dropped(table: HudiTable, client: WriteClient, to: int) -> list[str]:
+    return client.upgrader.indexes_lost(to, indexes.indexes_of(table).stored)

@@ -118,6 +118,32 @@ def test_a_change_with_differences_is_undone_to_the_byte(
     assert change(spark, base, 8)["rows"] == ROWS
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("to", [8, 6])
+def test_indexes_that_a_change_drops_come_back_if_it_fails(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, to: int
+) -> None:
+    shape = {"table_type": "COPY_ON_WRITE", "partitioned": False, **OF_INDEX["record"]}
+    options = tables.write_table(spark, base, count=ROWS, updates=1, **shape)
+    before, rows = _files(base), tables.snapshot(spark, base)
+    run = Upgrader.run
+
+    def dies(self: Upgrader, to: int) -> None:
+        run(self, to)
+        assert not (base / ".hoodie" / "metadata" / "column_stats").exists()
+        raise HudiError("the disk is full")
+
+    monkeypatch.setattr(Upgrader, "run", dies)
+    with pytest.raises(JobError, match="the disk is full"):
+        change(spark, base, to, None)
+    assert _files(base) == before
+    monkeypatch.undo()
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
+    tables.upsert(tables.rows(spark, 0, ROWS, ts=5), base, options)
+    assert "column_stats" in change(spark, base, to, None)["indexes_dropped"]
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
 def test_writes_during_an_interrupted_change_are_not_undone(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
