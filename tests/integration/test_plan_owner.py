@@ -57,7 +57,7 @@ def _of_plan(base: Path, plan: str) -> dict[str, tuple[int, int]]:
 def _last_written(base: Path, plan: str, hours: float) -> None:
     """Sets the age of the plan's files, and makes all earlier files of the timeline older."""
     moment = time.time() - hours * 3600
-    for path in (base / ".hoodie" / "timeline").iterdir():
+    for path in (base / ".hoodie").rglob("[0-9]*"):  # Version 6 has its timeline right there.
         os.utime(path, (moment - 60, moment - 60))
     for name in _of_plan(base, plan):
         os.utime(base / name, (moment, moment))
