@@ -125,7 +125,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], contex
         checks = dict(PROOFS) if kind.audited else {}
         # Hudi's `rollback_to_instant` takes no lock without the options of one, so it may have come right before the
         # commit. Rows of other commits that were rolled back need no second look.
-        if any(rollback > min(instants) for rollback in table.rollbacks().values()):
+        if any(each.action == "rollback" and each.requested > min(instants) for each in table.instants()):
             checks[_ROLLED_BACK] = rolled_back.back
         return examine(table, checks, context) if checks else None
     except (CancelledError, TimedOutError):

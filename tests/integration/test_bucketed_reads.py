@@ -73,6 +73,16 @@ def test_a_join_has_the_rows_of_spark_without_an_exchange(
     assert _sorted(found.rows) == _sorted(left.select("id", "v").join(right.select("id", "w"), "id", how))
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_a_table_is_joined_with_itself(spark: SparkSession, tables: tuple[Table, Table], how: str) -> None:
+    table = tables[0]
+    found = bucketed.join(spark, table, table, ["id"], how, columns=(["v"], ["ts"]))
+    rows = spark.read.format("hudi").load(table.path)
+    assert found.fallback is None
+    assert _sorted(found.rows) == _sorted(rows.select("id", "v").join(rows.select("id", "ts"), "id", how))
+
+
 def test_a_third_table_loses_no_rows_because_the_result_is_sealed(
     spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,9 @@ def _joined(jvm: Any, plan: Any, scans: Mapping[int, Any]) -> Any:
     if name in _WRAPPERS:
         return _joined(jvm, plan.child(), scans)
     if name == "RDDScanExec":
-        return _joined(jvm, scans[plan.rdd().id()], {})
+        scan = scans.get(plan.rdd().id())
+        # A data set of other columns than the scan's, such as one that Spark has renamed, stays what it is.
+        return _joined(jvm, scan, {}) if scan is not None and _columns(scan) == _columns(plan) else plan
     children = plan.children()
     if children.isEmpty():
         return plan
@@ -60,6 +62,11 @@ def _one_aggregate(jvm: Any, plan: Any) -> Any:
         plan.resultExpressions(),
         partial.child(),
     )
+
+
+def _columns(plan: Any) -> list[str]:
+    """Returns the columns with their ids, by which the operators above name them."""
+    return [str(each.toString()) for each in _seq(plan.output())]
 
 
 def _is_hash_aggregate(plan: Any) -> bool:

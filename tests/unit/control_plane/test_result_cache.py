@@ -71,3 +71,22 @@ def test_no_caller_waits_for_a_value_that_takes_long(took: float, monkeypatch: p
     assert waited == []
     # The values are renewed, but not all the time.
     assert 3 < len(computed) < 600 / took
+
+
+def test_a_value_is_computed_in_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    time, engine = _Time(), sa.create_engine("sqlite://")
+    computed = 0
+
+    def compute(_engine: sa.Engine, now: datetime) -> datetime:
+        nonlocal computed
+        computed += 1
+        time.passed += 0.2
+        return now
+
+    monkeypatch.setattr(result_cache, "time", time)
+    monkeypatch.setattr(result_cache, "threading", SimpleNamespace(Timer=_Timer, Lock=threading.Lock))
+    value = ResultCache("value", compute, tables=lambda _: 19_500, share=0.01)
+    for _ in range(600):
+        time.passed += 1
+        value.get(engine, time.clock)
+    assert 25 < computed < 32
