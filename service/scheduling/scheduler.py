@@ -100,8 +100,6 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
-    if not due:
-        return SchedulerResult()
     facts = RoundFacts.read(database.engine, forecaster, due, now, config.worker_hours_by_group)
     decided = 0
     started: list[str] = []
