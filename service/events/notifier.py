@@ -40,6 +40,7 @@ class Notifier:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._listeners: set[Listener] = set()
+        self._events: list[threading.Event] = []
         self._is_closed = False
         # Passes notifications on to other replicas; must return at once.
         self.relay: Callable[[], None] | None = None
@@ -60,6 +61,13 @@ class Notifier:
             with self._guard:
                 self._listeners.discard(listener)
 
+    def event(self) -> threading.Event:
+        """Returns a new event for a thread, which each notification sets."""
+        event = threading.Event()
+        with self._guard:
+            self._events.append(event)
+        return event
+
     def notify(self) -> None:
         self.notify_here()
         if self.relay is not None:
@@ -70,6 +78,8 @@ class Notifier:
         with self._guard:
             for listener in self._listeners:
                 listener.wake()
+            for event in self._events:
+                event.set()
 
     def close(self) -> None:
         # A plain flag, so `is_closed` needs no lock; listeners read it when they wake.

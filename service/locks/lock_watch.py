@@ -64,6 +64,9 @@ class LocksChecked:
     watched: int = 0
     begun: int = 0
 
+    def __bool__(self) -> bool:
+        return self.watched > 0
+
     def __str__(self) -> str:
         return f"{self.watched} locks watched, {self.begun} checks begun"
 

@@ -69,6 +69,8 @@ from service.simulation.what_if import Replayer
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
+# The longest wait of these two while no lock is watched and no job waits for its writers.
+_IDLE_SECONDS = 5.0
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
 _ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 30.0
@@ -209,8 +211,8 @@ class Composition:
             Tick(
                 "observe", _OBSERVE_SECONDS, self._observer(context.lake).run_once, notified=self.poll_requests.notified
             ),
-            Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once),
-            Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
+            Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once, idle_seconds=_IDLE_SECONDS),
+            Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once, idle_seconds=_IDLE_SECONDS),
             Tick(
                 "problems",
                 chosen.problem_seconds,

@@ -107,6 +107,9 @@ class HandedOver:
     waiting: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.waiting)
+
     def __str__(self) -> str:
         return f"waiting: {', '.join(self.waiting) or 'none'}; given up: {', '.join(self.given_up) or 'none'}"
 

@@ -40,16 +40,18 @@ def _run(
     *,
     seconds: float = 0.05,
     notified: threading.Event | None = None,
+    idle_seconds: float = 0.0,
+    notifier: Notifier | None = None,
 ) -> int:
     opened = listen("127.0.0.1", 0)
-    notifier = Notifier()
+    notifier = notifier or Notifier()
     app_context: AppContext = client.app.state.context  # type: ignore[attr-defined]
     running: Daemon
     running = Daemon(
         client.app,  # type: ignore[arg-type]
         opened,
         notifier=notifier,
-        ticks=[Tick("tick", seconds, tick, notified=notified)],
+        ticks=[Tick("tick", seconds, tick, notified=notified, idle_seconds=idle_seconds)],
         workers=LocalWorkers([], count=0, environment={}, rng=Random(1)),
         dispatch=DispatchThread(
             notifier,
@@ -75,6 +77,41 @@ def _run(
         return running.run()
     finally:
         threading.excepthook = before
+
+
+def test_a_tick_rests_while_it_finds_nothing_and_runs_soon_after_a_notification(client: TestClient) -> None:
+    notifier = Notifier()
+    has_work = threading.Event()
+    runs: list[bool] = []
+
+    def tick() -> bool:
+        runs.append(has_work.is_set())
+        return has_work.is_set()
+
+    def start(daemon: Daemon, _url: str) -> None:
+        def watch() -> None:
+            try:
+                assert eventually(lambda: len(runs) == 1, 60)
+                time.sleep(0.5)
+                assert len(runs) == 1
+                has_work.set()
+                notifier.notify()
+                assert eventually(lambda: runs.count(True) >= 3, 60)
+                has_work.clear()
+                assert eventually(lambda: not runs[-1], 60)
+                seen = len(runs)
+                time.sleep(0.5)
+                assert len(runs) == seen
+            except AssertionError as error:
+                failed.append(error)
+            finally:
+                daemon.stop()
+
+        threading.Thread(target=watch).start()
+
+    failed: list[AssertionError] = []
+    assert _run(client, tick, start, idle_seconds=3600.0, notifier=notifier) == 0
+    assert not failed
 
 
 @pytest.mark.parametrize("notified", [None, threading.Event()])
