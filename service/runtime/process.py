@@ -55,8 +55,8 @@ SWITCH_SECONDS = 0.0005
 class Tick:
     """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
 
-    The task also runs as soon as `notified` is set; `run_once` clears `notified`. With `idle_seconds`, a run with a
-    false result has found nothing to do, and the next one waits that long, or until the service's notifier is called.
+    The task also runs as soon as `notified` is set; `run_once` clears `notified`. A run with a false result has found
+    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called.
     """
 
     name: str
