@@ -75,7 +75,7 @@ _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"
     for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
-# By default the JVM samples its counters twenty times a second, which is a third of what an idle JVM costs.
+# The JVM samples its counters twenty times a second by default, which is a third of what an idle JVM costs.
 _SAMPLE_SELDOM = "-XX:PerfDataSamplingInterval=1000"
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
