@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,29 +11,81 @@ from sqlalchemy import Connection
 
 from service.policies import policy_registry, store
 from service.policies.objective import BudgetSettings
-from service.policies.precedence import PATTERN, TABLE, Effective
+from service.policies.policy import PatternPolicy, TableLevel
+from service.policies.precedence import PATTERN, TABLE, Effective, Subject
 from service.queue import attempt_figures
 
 _DAY = timedelta(days=1)
-# The members of a budget: the figure that counts against each, and its unit.
 _WORKER_HOURS = "worker_hours_per_day"
-_MEMBERS = {"gb_hours_per_day": ("gb_seconds", "GB-hours"), _WORKER_HOURS: ("seconds", "worker-hours")}
+_UNITS = {"gb_hours_per_day": "GB-hours", _WORKER_HOURS: "worker-hours"}
+MEMBERS = {"gb_hours_per_day": "gb_seconds", _WORKER_HOURS: "seconds"}
+"""The members of a budget, and the figure of attempts that counts against each."""
+
+Key = tuple[str, str]
+"""The level of a policy, or the worker group, that has a budget, and the member of the budget."""
+
+
+@dataclass(frozen=True)
+class SharedBudget:
+    """What tables may cost together in a day, by the `settings` of the budget of one level or worker group."""
+
+    level: str
+    settings: Mapping[str, Any]
+    tables: Collection[str]
+
+    @property
+    def carry_over_days(self) -> int:
+        days: int = self.settings.get("carry_over_days", BudgetSettings.carry_over_days)
+        return days
+
+    @property
+    def keys(self) -> list[Key]:
+        return [(self.level, member) for member in MEMBERS if self.settings.get(member) is not None]
+
+    @property
+    def whose(self) -> str:
+        return "the table" if self.level.startswith(TABLE) else f"the tables of {self.level}"
+
+    def overspent(self, member: str, of_today: float, before: float) -> str | None:
+        """Returns the clause about a budget that is spent; None otherwise. `before` is what the days before have taken
+        whose rest may be spent today, in hours, as `of_today`."""
+        allowed = self.settings[member] + max(0.0, self.carry_over_days * self.settings[member] - before)
+        if of_today < allowed:
+            return None
+        return f"{self.whose} have taken {of_today:.3g} {_UNITS[member]} today, {allowed:.3g} allowed"
 
 
 @dataclass(frozen=True)
 class Budgets:
     """The spent budgets: a clause for each level of a policy and member of the budget. The day ends at `ends_at`."""
 
-    spent: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    spent: Mapping[Key, str] = field(default_factory=dict)
     ends_at: datetime | None = None
 
     def over(self, effective: Effective, table_id: str) -> str | None:
         """Returns the clause about a spent budget of the table; None if no budget of the table is spent."""
-        for member in _MEMBERS:
-            level = effective.sources.get(f"budget.{member}", "")
-            if found := self.spent.get((_own(table_id) if level == TABLE else level, member)):
-                return found
-        return self.spent.get((_of_group(effective.policy.worker_group), _WORKER_HOURS))
+        return next((self.spent[each] for each in keys(effective, table_id) if each in self.spent), None)
+
+
+def keys(effective: Effective, table_id: str) -> Iterator[Key]:
+    """Yields the budgets for which a table counts."""
+    for member in MEMBERS:
+        level = effective.sources.get(f"budget.{member}", "")
+        yield (_own(table_id) if level == TABLE else level, member)
+    yield (_of_group(effective.policy.worker_group), _WORKER_HOURS)
+
+
+def of_levels(
+    patterns: Sequence[PatternPolicy], own: Mapping[str, TableLevel], subjects: Mapping[str, Subject]
+) -> Iterator[SharedBudget]:
+    """Yields the budgets of patterns, and those of single tables. `subjects` has all tables."""
+    for each in patterns:
+        if settings := each.settings.get("budget"):
+            tables = {table_id for table_id, subject in subjects.items() if subject.matches(each.pattern)}
+            yield SharedBudget(f"{PATTERN}{each.pattern}", settings, tables)
+    for table_id, level in own.items():
+        if settings := level.settings.get("budget"):
+            yield SharedBudget(_own(table_id), settings, {table_id})
 
 
 def read(
@@ -45,47 +97,37 @@ def read(
     """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups, whose hours
     of a day are given."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    levels: dict[str, Mapping[str, Any]] = {}
-    groups: dict[str, set[str]] = {}
-    known = store.every(connection)
-    patterns = [each for each in known if each.settings.get("budget")]
+    patterns = store.every(connection)
     used = _Used(connection)
+    found: list[SharedBudget] = []
     if worker_hours_by_group:
         # Only tables with figures count, and to merge the policies of all tables would take long.
         first_day = today - BudgetSettings.carry_over_days * _DAY
         busy = {**used.of(today, today + 2 * _DAY), **used.of(first_day, today)}
+        tables: dict[str, set[str]] = {group: set() for group in worker_hours_by_group}
+        for table_id, (_, effective) in policy_registry.effective_of_all(connection, patterns, busy).items():
+            if effective.policy.worker_group in tables:
+                tables[effective.policy.worker_group].add(table_id)
         for group, hours in worker_hours_by_group.items():
-            levels[_of_group(group)], groups[_of_group(group)] = {_WORKER_HOURS: hours}, set()
-        for table_id, (_, effective) in policy_registry.effective_of_all(connection, known, busy).items():
-            if effective.policy.worker_group in worker_hours_by_group:
-                groups[_of_group(effective.policy.worker_group)].add(table_id)
-    if patterns:
-        subjects = policy_registry.subjects(connection)
-        for each in patterns:
-            levels[f"{PATTERN}{each.pattern}"] = each.settings["budget"]
-            groups[f"{PATTERN}{each.pattern}"] = {key for key, one in subjects.items() if one.matches(each.pattern)}
-    for table_id, own in store.of_tables(connection, table_ids).items():
-        if own.settings.get("budget"):
-            levels[_own(table_id)] = own.settings["budget"]
-            groups[_own(table_id)] = {table_id}
-    if not levels:
+            found.append(SharedBudget(_of_group(group), {_WORKER_HOURS: hours}, tables[group]))
+    are_shared = any(each.settings.get("budget") for each in patterns)
+    subjects = policy_registry.subjects(connection) if are_shared else {}
+    found += of_levels(patterns, store.of_tables(connection, table_ids), subjects)
+    if not found:
         return Budgets()
-    spent: dict[tuple[str, str], str] = {}
-    for level, settings in levels.items():
-        days = settings.get("carry_over_days", BudgetSettings.carry_over_days)
-        for member, (figure, unit) in _MEMBERS.items():
-            daily = settings.get(member)
-            if daily is None:
-                continue
-            place = attempt_figures.NAMES.index(figure)
+    spent: dict[Key, str] = {}
+    for each in found:
+        for level, member in each.keys:
+            place = attempt_figures.NAMES.index(MEMBERS[member])
             of_today, before = (
-                _sum(each, groups[level], place)
-                for each in (used.of(today, today + 2 * _DAY), used.of(today - days * _DAY, today))
+                _sum(amounts, each.tables, place)
+                for amounts in (
+                    used.of(today, today + 2 * _DAY),
+                    used.of(today - each.carry_over_days * _DAY, today),
+                )
             )
-            allowed = daily + max(0.0, days * daily - before)
-            if of_today >= allowed:
-                whose = "the table" if level.startswith(TABLE) else f"the tables of {level}"
-                spent[level, member] = f"{whose} have taken {of_today:.3g} {unit} today, {allowed:.3g} allowed"
+            if clause := each.overspent(member, of_today, before):
+                spent[level, member] = clause
     return Budgets(spent, today + _DAY)
 
 

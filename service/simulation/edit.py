@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from service.model.table_errors import TableNotFoundError
 from service.policies import policy_registry, store
-from service.policies.policy import PatternPolicy, Policy, TableLevel
-from service.policies.precedence import Subject, effective
+from service.policies.policy import PatternPolicy, TableLevel
+from service.policies.precedence import Effective, Subject, effective_of_each
 
 
 @dataclass(frozen=True)
@@ -27,45 +27,52 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class EditedTable:
-    subject: Subject
-    now: Policy
-    new: Policy
+class Levels:
+    """All levels of policies: those of patterns, and by table id those of single tables."""
+
+    patterns: Sequence[PatternPolicy] = ()
+    tables: Mapping[str, TableLevel] = field(default_factory=dict)
 
 
-def edited(connection: Connection, edit: Edit, now: datetime) -> dict[str, EditedTable]:
-    """Returns by id the tables that the edit is about: the named ones, or those whose policy would change. Raises
+@dataclass(frozen=True)
+class Edited:
+    """The levels before and after an edit, the subjects of all tables, and the effective policies of those that the
+    edit is about, all by table id."""
+
+    now: Levels
+    new: Levels
+    subjects: Mapping[str, Subject]
+    policies_now: Mapping[str, Effective]
+    policies_new: Mapping[str, Effective]
+
+
+def edited(connection: Connection, edit: Edit, now: datetime) -> Edited:
+    """Returns what the edit changes for the named tables, or for those whose policy would change. Raises
     TableNotFoundError, or PolicyNotFoundError if the policy to delete does not exist."""
+    before = Levels(store.every(connection), store.of_tables(connection))
+    subjects = policy_registry.subjects(connection)
+    if edit.pattern is None:
+        if unknown := next((each for each in edit.table_ids if each not in subjects), None):
+            raise TableNotFoundError(f"There is no table {unknown}.")
+        after = _with_tables(before, edit, now)
+    else:
+        if edit.settings is None:
+            store.get(connection, edit.pattern)
+        after = _with_pattern(before, edit, edit.pattern, now)
+    about = subjects if edit.pattern is not None else {each: subjects[each] for each in edit.table_ids}
+    old, new = (effective_of_each(each.patterns, each.tables, about) for each in (before, after))
     if edit.pattern is not None:
-        return _of_pattern(connection, edit, edit.pattern, now)
-    patterns = store.every(connection)
-    levels = store.of_tables(connection)
-    subjects = policy_registry.subjects(connection)
-    found = {}
-    for table_id in edit.table_ids:
-        if table_id not in subjects:
-            raise TableNotFoundError(f"There is no table {table_id}.")
-        level, subject = levels.get(table_id), subjects[table_id]
-        changed = policy_registry.merged(dict(level.settings) if level else {}, edit.settings or {})
-        found[table_id] = EditedTable(
-            subject,
-            effective(patterns, subject, level).policy,
-            effective(patterns, subject, TableLevel(changed, now)).policy,
-        )
-    return found
+        new = {table_id: found for table_id, found in new.items() if found.policy != old[table_id].policy}
+    return Edited(before, after, subjects, {each: old[each] for each in new}, new)
 
 
-def _of_pattern(connection: Connection, edit: Edit, pattern: str, now: datetime) -> dict[str, EditedTable]:
-    patterns = store.every(connection)
-    if edit.settings is None:
-        store.get(connection, pattern)
-    kept = [each for each in patterns if each.pattern != pattern]
-    policy = None if edit.settings is None else PatternPolicy(pattern, edit.settings, now, now, edit.precedence)
-    before = policy_registry.effective_of_all(connection, patterns)
-    after = policy_registry.effective_of_all(connection, kept if policy is None else [*kept, policy])
-    subjects = policy_registry.subjects(connection)
-    return {
-        table_id: EditedTable(subjects[table_id], before[table_id][1].policy, found.policy)
-        for table_id, (_, found) in after.items()
-        if found.policy != before[table_id][1].policy
-    }
+def _with_tables(before: Levels, edit: Edit, now: datetime) -> Levels:
+    settings = {each: before.tables[each].settings if each in before.tables else {} for each in edit.table_ids}
+    merged = {key: policy_registry.merged(dict(each), edit.settings or {}) for key, each in settings.items()}
+    return Levels(before.patterns, {**before.tables, **{key: TableLevel(each, now) for key, each in merged.items()}})
+
+
+def _with_pattern(before: Levels, edit: Edit, pattern: str, now: datetime) -> Levels:
+    kept = [each for each in before.patterns if each.pattern != pattern]
+    added = [] if edit.settings is None else [PatternPolicy(pattern, edit.settings, now, now, edit.precedence)]
+    return Levels([*kept, *added], before.tables)

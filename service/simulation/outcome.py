@@ -11,6 +11,15 @@ from jobs.contract import JobKind
 from jobs.spec import Documented, Spec
 
 
+@dataclass(slots=True)
+class Sums:
+    """What jobs have taken until now."""
+
+    jobs: int = 0
+    seconds: float = 0.0
+    gib_seconds: float = 0.0
+
+
 @dataclass(frozen=True)
 class KindOutcome(Documented):
     """The jobs of one kind."""

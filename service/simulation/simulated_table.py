@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import inf
 from operator import attrgetter
@@ -28,10 +28,12 @@ from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext
 from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
+from service.simulation.answer import Answer
 from service.simulation.counted import COUNTED, SIMULATED, counts, stays_due, stays_proposed
 from service.simulation.expected import Expected
 from service.simulation.open_windows import OpenWindows
 from service.simulation.schedule import Schedule
+from service.simulation.simulated_budgets import SimulatedBudgets
 from service.simulation.simulated_files import SimulatedFiles, Taken, moment
 from service.simulation.table_past import TablePast, Write
 
@@ -44,18 +46,16 @@ _DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The job that starts, or when that may change by time alone. `is_limited`: a job waits for other tables' jobs."""
-
-    run: Run | None
-    until: float | None
-    is_limited: bool = False
-
-
 class SimulatedTable:
     def __init__(
-        self, past: TablePast, begin: float, end: float, freezes: Sequence[Freeze], expected: Expected
+        self,
+        past: TablePast,
+        begin: float,
+        end: float,
+        freezes: Sequence[Freeze],
+        expected: Expected,
+        *,
+        budgets: SimulatedBudgets | None = None,
     ) -> None:
         self.past, self.policy, self._expected = past, past.policy, expected
         self.files = SimulatedFiles(past)
@@ -68,7 +68,9 @@ class SimulatedTable:
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
         self._usual_objective = replace(past.objective, settings=settings)
+        self._budgets = budgets if budgets and budgets.concern(past.id) else None
         self._has_objective = settings.is_set or settings.weighs_reads or settings.max_gb_hours_per_day is not None
+        self._has_objective = self._has_objective or self._budgets is not None
         self._weighed = () if settings.least_worth is None else WEIGHED
         # The ends of the jobs of the last day, and their GB-hours.
         self._spent: deque[tuple[datetime, float]] = deque(past.spent)
@@ -97,7 +99,7 @@ class SimulatedTable:
         self._kinds: Sequence[JobKind] = SIMULATED
         self._kinds = tuple(kind for kind, found in self._proposals(moment(begin)).items() if not stays_proposed(found))
         self._counts = counts(self.policy)
-        self._stays_due = not freezes and stays_due(self.policy, self._kinds)
+        self._stays_due = not freezes and not self._budgets and stays_due(self.policy, self._kinds)
         # Nobody would look at the schedule of another kind, so its next time would be in the past for ever.
         self._schedules = {kind: each for kind, each in self._schedules.items() if kind in self._kinds}
 
@@ -313,12 +315,14 @@ class SimulatedTable:
     def _objective(self, now: datetime) -> TableObjective:
         if not self._has_objective:
             return self._usual_objective
+        over = self._budgets.over(self.past.id, now) if self._budgets else None
         spent = [each for each in self._spent if each[0] > now - _DAY]
         return replace(
             self._usual_objective,
             oldest_log_at=None if self.files.oldest_at is None else moment(self.files.oldest_at),
             gb_hours=sum(each for _, each in spent),
-            spent_until=spent[0][0] + _DAY if spent else None,
+            overspent=over[0] if over else None,
+            spent_until=over[1] if over else spent[0][0] + _DAY if spent else None,
             work_seconds={kind: self.work_seconds(kind, now.timestamp()) for kind in self._weighed},
         )
 

@@ -21,8 +21,9 @@ from service.scheduling.admission import Limits, Load
 from service.scheduling.expected_costs import WEIGHED
 from service.simulation.counted import SIMULATED
 from service.simulation.expected import Expected
-from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
-from service.simulation.simulated_files import Taken
+from service.simulation.outcome import KindOutcome, Outcome, Point, Sums, TableOutcome, percentile
+from service.simulation.simulated_budgets import BudgetsPast, SimulatedBudgets
+from service.simulation.simulated_files import Taken, moment
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.table_past import TablePast
 
@@ -47,6 +48,7 @@ class Fleet:
     freezes: Sequence[Freeze] = ()
     poll_seconds: float = 60.0
     order: Order = turn
+    budgets: BudgetsPast = field(default_factory=BudgetsPast)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,13 +68,6 @@ class _Closing(NamedTuple):
     queued: _Queued  # A job that is withdrawn at the end of a window, if no worker has taken it.
 
 
-@dataclass(slots=True)
-class _Sums:
-    jobs: int = 0
-    seconds: float = 0.0
-    gib_seconds: float = 0.0
-
-
 def simulated(pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> Outcome:
     """Returns the outcome from `begin` to `end`, in seconds since the epoch."""
     # The search for cycles, of which there are none, would look at all commits again and again.
@@ -88,7 +83,10 @@ def simulated(pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begi
 class _Simulation:
     def __init__(self, pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> None:
         self.fleet, self.expected, self.begin, self.end = fleet, expected, begin, end
-        self.tables = [SimulatedTable(each, begin, end, fleet.freezes, expected) for each in pasts]
+        self.budgets = SimulatedBudgets(fleet.budgets)
+        self.tables = [
+            SimulatedTable(each, begin, end, fleet.freezes, expected, budgets=self.budgets) for each in pasts
+        ]
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
@@ -110,8 +108,8 @@ class _Simulation:
         self.active: Counter[tuple[JobKind, str]] = Counter()
         self.limited: deque[int] = deque()
         self.is_limited: set[int] = set()
-        self.sums: defaultdict[JobKind, _Sums] = defaultdict(_Sums)
-        self.of_tables = [_Sums() for _ in pasts]
+        self.sums: defaultdict[JobKind, Sums] = defaultdict(Sums)
+        self.of_tables = [Sums() for _ in pasts]
         self.overheads: list[list[float]] = [[] for _ in pasts]
         self.logs_seconds = [0.0] * len(pasts)
         # At how many of the points the objective is missed.
@@ -136,8 +134,8 @@ class _Simulation:
                 self._withdraw(event.queued, at)
             else:
                 self._ended(event, at)
-        for moment in moments:
-            self._observe(moment)
+        for left in moments:
+            self._observe(left)
         return self._outcome()
 
     def _wake_at(self, number: int, at: float) -> None:
@@ -292,6 +290,7 @@ class _Simulation:
         assert queued.taken is not None
         self.rewritten += queued.taken.rewritten
         queued.table.end(queued.job, queued.leased_at, now, queued.candidate.seconds * queued.gib / 3600)
+        self.budgets.add(table_id, moment(now), queued.candidate.seconds, queued.gib)
         for sums in (self.sums[queued.job.kind], self.of_tables[number]):
             sums.jobs += 1
             sums.seconds += queued.candidate.seconds

@@ -190,15 +190,41 @@ def test_a_forecast_knows_what_the_jobs_of_the_last_day_have_cost(lake: Lake) ->
 
 
 @pytest.mark.mostly_sqlite
+def test_a_forecast_knows_the_budget_of_a_pattern_and_what_is_left_of_it(lake: Lake) -> None:
+    # Each job takes 10 s.
+    budget = {"worker_hours_per_day": 70 / 3600, "carry_over_days": 0}
+    policy_registry.put_pattern(lake.service.engine, lake.clock, "tbl_*", precedence=0, settings={"budget": budget})
+    midnight = lake.clock().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    lake.clock.advance((midnight - lake.clock()).total_seconds() - 60 * 60)
+    lake.run(30)
+    before = len(lake.done)
+    assert 0 < before < 7
+    now = lake.clock()
+    with reading(lake.service.engine) as connection:
+        period = Period(now, now + timedelta(minutes=29), now)
+        found = what_if(connection, Edit({"budget": {"worker_hours_per_day": 10}}, table_ids=(TABLE,)), period, Fleet())
+    assert found.caution is None
+    lake.run(29)
+    assert len(lake.done) - before == found.now.jobs == 7 - before
+    # The table's own budget would have been another one.
+    assert found.new.jobs > found.now.jobs
+
+
+@pytest.mark.mostly_sqlite
 def test_a_simulation_says_what_it_leaves_out(lake: Lake) -> None:
     lake.run(30)
     pausing.pause(lake.service.engine, lake.service.notifier, lake.clock, by="ada", reason="")
     now = lake.clock()
-    edit = Edit({"budget": {"worker_hours_per_day": 1}}, table_ids=(TABLE,))
+    lake.service.register("tbl_2")
+    settings = {"budget": {"worker_hours_per_day": 1}}
+    policy_registry.put_pattern(lake.service.engine, lake.clock, "tbl_*", precedence=0, settings=settings)
+    edit = Edit({}, table_ids=(TABLE,))
     with reading(lake.service.engine) as connection:
         ahead = what_if(connection, edit, Period(now, now + timedelta(minutes=30), now), Fleet())
         past = what_if(connection, edit, Period(now - timedelta(minutes=30), now, now), Fleet())
-    not_simulated = "the budgets of these tables (`budget`) are not simulated"
+    not_simulated = (
+        "the budget of the tables of pattern tbl_* is not simulated: 1 of them are not part of this simulation"
+    )
     assert ahead.caution == f"{not_simulated}; all upkeep is paused, and the simulation starts jobs nevertheless"
     assert (past.caution or "").startswith(not_simulated)
     assert "paused" not in (past.caution or "")

@@ -1,0 +1,66 @@
+"""Budgets that tables share, on the clock of a simulation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from service.scheduling.budgets import MEMBERS, Key, SharedBudget
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class BudgetsPast:
+    """The budgets that are simulated. `keys` has those of each table, and `spent` the hours that were spent before the
+    simulation begins, by the beginning of the day (in UTC). `left_out` are clauses about other budgets of these
+    tables."""
+
+    shared: Sequence[SharedBudget] = ()
+    keys: Mapping[str, Sequence[Key]] = field(default_factory=dict)
+    spent: Mapping[tuple[Key, datetime], float] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
+
+
+class SimulatedBudgets:
+    """The budgets with what the simulated jobs have spent."""
+
+    def __init__(self, past: BudgetsPast) -> None:
+        self._keys = past.keys
+        self._shared: dict[Key, SharedBudget] = {}
+        self._counts_for: defaultdict[str, list[Key]] = defaultdict(list)
+        self._spent = defaultdict(float, past.spent)
+        for each in past.shared:
+            self._shared |= dict.fromkeys(each.keys, each)
+            for table_id in each.tables:
+                self._counts_for[table_id] += each.keys
+
+    def concern(self, table_id: str) -> bool:
+        return any(each in self._shared for each in self._keys.get(table_id, ()))
+
+    def add(self, table_id: str, now: datetime, seconds: float, gib: float) -> None:
+        """Counts a job that ends now. `gib` is the memory that it had."""
+        hours = {"seconds": seconds / 3600, "gb_seconds": seconds * gib / 3600}
+        for key in self._counts_for.get(table_id, ()):
+            self._spent[key, day_of(now)] += hours[MEMBERS[key[1]]]
+
+    def over(self, table_id: str, now: datetime) -> tuple[str, datetime] | None:
+        """Returns the clause about a spent budget of the table, and when the day ends; None if none is spent."""
+        for key in self._keys.get(table_id, ()):
+            if (shared := self._shared.get(key)) is None:
+                continue
+            today = day_of(now)
+            before = sum(self._spent.get((key, each), 0.0) for each in days_before(today, shared.carry_over_days))
+            if clause := shared.overspent(key[1], self._spent.get((key, today), 0.0), before):
+                return clause, today + _DAY
+        return None
+
+
+def day_of(at: datetime) -> datetime:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def days_before(day: datetime, number: int) -> Iterator[datetime]:
+    return (day - each * _DAY for each in range(1, number + 1))
