@@ -40,9 +40,8 @@ from service.lake.table import TableType
 from service.metrics.installation import Installation
 from service.model.errors import DatabaseUnavailableError, FleetUnavailableError
 from service.policies import pause_store
-from service.queue import worker_store
 from service.queue.job import JobState
-from service.queue.waiting import waits_of
+from service.queue.waiting import waiting_of
 from service.scheduling import decision_store
 
 log = logging.getLogger(__name__)
@@ -223,14 +222,13 @@ def overview_of(
         jobs = overview_store.active_jobs(connection, most.active_jobs)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
-        workers = worker_store.every(connection)
-        names = {job.table_id: name for job, name in jobs}
-        prospects = Prospects(names, waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
+        waiting = waiting_of(connection, jobs, now)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
     for (_, incident_state), number in unresolved.items():
         incidents[incident_state] += number
-    alive = [worker for worker in workers if worker.is_alive(now)]
+    prospects = Prospects(waiting.names, waiting.waits, outlook)
+    alive = [worker for worker in waiting.workers if worker.is_alive(now)]
     ready = [worker for worker in alive if worker.is_ready]
     return struct_of(Overview)(
         at=now,
@@ -247,7 +245,7 @@ def overview_of(
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
             forecast={name: group.summary for name, group in outlook.groups.items() if group.queued},
-            items=[JobOut.of(job, prospects) for job, _ in jobs],
+            items=[JobOut.of(job, prospects) for job in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from jobs.contract import converted, json_of
 from service.db import schema
-from service.db.documents import Pairs
+from service.db.documents import Reading, pairs_of
 from service.lake.backlog import extended
 from service.lake.snapshot import (
     Bucket,
@@ -55,7 +55,7 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, T
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
     """Returns the `clock` of the snapshots of these tables, without the tables that have none."""
-    return _CLOCKS.read(connection, {"of_tables": list(table_ids)})
+    return CLOCKS.read(connection, {"of_tables": list(table_ids)})
 
 
 def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
@@ -194,10 +194,11 @@ _SKEW = sa.cast(_LARGEST * number("num_buckets"), sa.Float) / sa.func.nullif(
 _TOTALS = _totals()
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 _OF_TABLES = sa.select(_s).where(schema.among(_s.c.table_id, "of_tables"))
-_CLOCKS: Pairs[Mapping[str, Any]]
-_TOTALS_OF_TABLES: Pairs[Totals]
-_CLOCKS, _TOTALS_OF_TABLES = (
-    Pairs(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))
+CLOCKS: Reading[dict[str, Mapping[str, Any]]]
+"""Reads what `clocks` returns."""
+_TOTALS_OF_TABLES: Reading[dict[str, Totals]]
+CLOCKS, _TOTALS_OF_TABLES = (
+    pairs_of(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))
     for name, kind in (("clock", dict[str, Any]), ("totals", Totals))
 )
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()

@@ -24,6 +24,7 @@ from service.lake.table import TableType
 from service.model.calls import calls
 from service.queue import job_store
 from service.queue.job import ACTIVE, HELD, Job, JobState, JobVerdict, verdict_of
+from service.queue.job_store import JOBS
 
 _t = schema.tables
 _j = schema.jobs
@@ -70,13 +71,7 @@ _FIRST = sa.union_all(
         for state in ACTIVE
     )
 )
-_ACTIVE: sa.Select[Any] = (
-    sa.select(_j, _t.c.name)
-    .join(_t, _t.c.id == _j.c.table_id)
-    .where(_j.c.id.in_(_FIRST))
-    .order_by(*_IN_TURN)
-    .limit(sa.bindparam("number"))
-)
+_ACTIVE = JOBS.all_of(JOBS.select().where(_j.c.id.in_(_FIRST)).order_by(*_IN_TURN).limit(sa.bindparam("number")))
 _OF_TABLE = (
     sa.select((_j.c.id + " " + _j.c.state).label("job"))
     .where(_j.c.table_id == _t.c.id)
@@ -200,9 +195,9 @@ def shapes(connection: Connection, table_ids: Collection[str]) -> dict[str, Shap
     return {table_id: Shape(index, profile) for table_id, index, profile in rows}
 
 
-def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
-    """Returns the active jobs with the names of their tables: those that workers hold first, then the oldest."""
-    return [(Job.of_row(row), row.name) for row in connection.execute(_ACTIVE, {"number": limit})]
+def active_jobs(connection: Connection, limit: int) -> list[Job]:
+    """Returns the active jobs: those that workers hold first, then the oldest."""
+    return _ACTIVE.read(connection, {"number": limit})
 
 
 def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:

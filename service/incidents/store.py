@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import rows_of
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
@@ -25,7 +26,7 @@ _COUNT_OPEN = sa.select(sa.func.count()).where(
     _OF_TABLE, schema.INCIDENT_IS_STANDING, _i.c.state == IncidentState.OPEN.value
 )
 _COUNTS = (
-    sa.select(_i.c.table_id, _i.c.state, sa.func.count())
+    sa.select(_i.c.table_id, _i.c.state, sa.func.count().label("number"))
     .where(schema.among(_i.c.table_id, "of_tables"), schema.INCIDENT_IS_STANDING)
     .group_by(_i.c.table_id, _i.c.state)
 )
@@ -91,10 +92,18 @@ def count_open(connection: Connection, table_id: str) -> int:
 
 def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:
     """Returns the number of unresolved incidents of each of these tables, by state."""
+    return COUNTS.read(connection, {"of_tables": list(table_ids)})
+
+
+def _counted(rows: Iterable[tuple[str, IncidentState, int]]) -> Mapping[str, Counter[IncidentState]]:
     found: defaultdict[str, Counter[IncidentState]] = defaultdict(Counter)
-    for table_id, state, number in connection.execute(_COUNTS, {"of_tables": list(table_ids)}):
-        found[table_id][IncidentState(state)] = number
+    for table_id, state, number in rows:
+        found[table_id][state] = number
     return found
+
+
+COUNTS = rows_of(tuple[str, IncidentState, int], _COUNTS).then(_counted)
+"""Reads what `counts` returns."""
 
 
 def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
