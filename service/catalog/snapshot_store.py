@@ -117,7 +117,7 @@ def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[Partition
 
 def _values(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
-    # The module `table_statistics` reads the sizes from the summary.
+    # Columns for `table_statistics` are derived from the sizes.
     return {"taken_at": snapshot.taken_at, "summary": {**_summary(snapshot, hashing_config), **sizes}}
 
 
@@ -192,8 +192,9 @@ _SKEW = sa.cast(_LARGEST * number("num_buckets"), sa.Float) / sa.func.nullif(
     number("base_bytes") + number("log_bytes"), 0
 )
 _TOTALS = _totals()
-_FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
-_OF_TABLES = sa.select(_s).where(schema.among(_s.c.table_id, "of_tables"))
+_STORED = sa.select(_s.c.table_id, _s.c.taken_at, _s.c.summary)
+_FIND = _STORED.where(_s.c.table_id == sa.bindparam("of_table"))
+_OF_TABLES = _STORED.where(schema.among(_s.c.table_id, "of_tables"))
 CLOCKS: Reading[dict[str, Mapping[str, Any]]]
 """Reads what `clocks` returns."""
 _TOTALS_OF_TABLES: Reading[dict[str, Totals]]

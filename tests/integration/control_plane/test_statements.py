@@ -1,5 +1,5 @@
-"""Calls that come often execute few statements. Each one costs a thread a message, a wait for the answer, and a wait for
-its next turn of the interpreter: in a busy service that takes longer than most queries."""
+"""Calls that come often execute few statements. Each statement costs a thread a message, a wait for the answer, and a
+wait for its next turn of the interpreter: in a busy service that takes longer than most queries."""
 
 from __future__ import annotations
 
