@@ -22,6 +22,7 @@ from service.api.routes import Routes
 from service.api.structs import answered, made, struct_of
 from service.api.table_models import IncidentCounts
 from service.catalog import sample_store
+from service.db.documents import AtOnce
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
@@ -50,6 +51,13 @@ router = Routes(prefix="/v1", tags=["problems"])
 
 _SUGGESTIONS = 20
 _TREND_POINTS = 24
+_FACTS = AtOnce(
+    overview_store.SHAPES,
+    incident_store.COUNTS,
+    incident_store.UNRESOLVED,
+    overview_store.SUGGESTIONS,
+    overview_store.WEBHOOKS,
+)
 
 
 class TableRows(BaseModel):
@@ -209,19 +217,18 @@ def overview_of(
         activity = overview_store.activity(connection)
         selected = overview.select(tables, known, wanted, order, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
-        shapes = overview_store.shapes(connection, ids)
+        shapes, incidents_of, unresolved, suggestions, webhooks = _FACTS.read(
+            connection, {"of_tables": ids, "most": _SUGGESTIONS}
+        )
         acknowledged = acknowledgement_store.every(connection, now)
         past = Past(
             jobs=overview_store.last_jobs(connection, ids, most.jobs_of_table),
             decisions=decision_store.current(connection, now - CURRENT, ids),
-            incidents=incident_store.counts(connection, ids),
+            incidents=incidents_of,
             acknowledged=acknowledged,
             log_ratios=sample_store.log_ratios(connection, ids, now, _TREND_POINTS),
         )
-        unresolved = incident_store.count_unresolved(connection)
         jobs = overview_store.active_jobs(connection, most.active_jobs)
-        suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
-        webhooks = overview_store.webhooks(connection)
         waiting = waiting_of(connection, jobs, now)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()

@@ -31,7 +31,9 @@ _COUNTS = (
     .group_by(_i.c.table_id, _i.c.state)
 )
 _COUNT_UNRESOLVED = (
-    sa.select(_i.c.kind, _i.c.state, sa.func.count()).where(schema.INCIDENT_IS_STANDING).group_by(_i.c.kind, _i.c.state)
+    sa.select(_i.c.kind, _i.c.state, sa.func.count().label("number"))
+    .where(schema.INCIDENT_IS_STANDING)
+    .group_by(_i.c.kind, _i.c.state)
 )
 
 
@@ -102,14 +104,18 @@ def _counted(rows: Iterable[tuple[str, IncidentState, int]]) -> Mapping[str, Cou
     return found
 
 
+UNRESOLVED = rows_of(tuple[IncidentKind, IncidentState, int], _COUNT_UNRESOLVED).then(
+    lambda rows: Counter({(kind, state): number for kind, state, number in rows})
+)
+"""Reads what `count_unresolved` returns."""
+
 COUNTS = rows_of(tuple[str, IncidentState, int], _COUNTS).then(_counted)
 """Reads what `counts` returns."""
 
 
 def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
     """Counts the unresolved incidents of all tables by kind and state."""
-    rows = connection.execute(_COUNT_UNRESOLVED)
-    return Counter({(IncidentKind(kind), IncidentState(state)): number for kind, state, number in rows})
+    return UNRESOLVED.read(connection)
 
 
 def page(
