@@ -24,6 +24,7 @@ from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
 from service.notifications import store as notification_store
 from service.policies import freeze_store, pause_store, shadow_store, store
+from service.policies.policy import TableLevel
 from service.queue import job_store
 
 Reader = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
@@ -85,7 +86,12 @@ def declared(table: Registration) -> dict[str, Any]:
 
 def _table_policy(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
     level = store.of_table(connection, table_id)
-    return table_store.get(connection, table_id).name, None if level is None else dict(level.settings)
+    return table_store.get(connection, table_id).name, settings_of(level)
+
+
+def settings_of(level: TableLevel | None) -> Mapping[str, Any] | None:
+    """Returns the members of the own policy of a table."""
+    return None if level is None else level.settings
 
 
 def _table_lock(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:

@@ -29,6 +29,8 @@ from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError,
 log = logging.getLogger(__name__)
 
 _READING = {"detectTable", "evaluateTable"}
+# Operations that create an object below the one that their path names, which they do not change.
+_BELOW = {"submitJob"}
 _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 
 
@@ -61,7 +63,7 @@ class CallRecord:
             return
         self._connection = connection
         self._before = (None, None)
-        if self._object is not None and not self._is_named:
+        if self._object is not None and not self._is_named and self.operation not in _BELOW:
             audit_store.lock(connection, *self._object)
             self._before = read(connection, self._database.cipher, *self._object)
             if self._object[0] in entity_tags.TAGGED:
@@ -88,7 +90,7 @@ class CallRecord:
         after = read(connection, self._database.cipher, *self._object) if self._object else (None, None)
         name, (before, now) = after[0] or self._before[0], self._stated or (self._before[1], after[1])
         self.entity_tag = self._tag(after[1]) if after != (None, None) and self._stated is None else None
-        if before == now:
+        if before == now or (self.operation in _BELOW and not self._is_named):
             before = now = None
         entry = dataclasses.replace(self.entry(), object_name=name, before=shown(before), after=shown(now))
         self.entry_id = audit_store.add(connection, entry)

@@ -26,7 +26,6 @@ from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import TableId
-from service.catalog import table_store
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.events.database import Database
@@ -42,7 +41,7 @@ from service.queue.hand_over import coordinator
 from service.queue.job import Job, JobState, JobVerdict
 from service.queue.outlook import Outlook
 from service.queue.submission import JobRequest
-from service.queue.waiting import waits_of
+from service.queue.waiting import waiting_of
 
 log = logging.getLogger(__name__)
 
@@ -290,7 +289,8 @@ def _out(database: Database, fleet: FleetWork, job: Job) -> JobOut:
 
 
 def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Prospects:
-    return Prospects(table_store.names(connection, {job.table_id for job in jobs}), waits_of(connection, jobs, now))
+    found = waiting_of(connection, jobs, now)
+    return Prospects(found.names, found.waits)
 
 
 def _foreseen(fleet: FleetWork, jobs: Sequence[Job], prospects: Prospects) -> Prospects:

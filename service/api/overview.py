@@ -22,6 +22,7 @@ from service.api.routes import Routes
 from service.api.structs import answered, made, struct_of
 from service.api.table_models import IncidentCounts
 from service.catalog import sample_store
+from service.db.documents import AtOnce
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
@@ -40,9 +41,8 @@ from service.lake.table import TableType
 from service.metrics.installation import Installation
 from service.model.errors import DatabaseUnavailableError, FleetUnavailableError
 from service.policies import pause_store
-from service.queue import worker_store
 from service.queue.job import JobState
-from service.queue.waiting import waits_of
+from service.queue.waiting import waiting_of
 from service.scheduling import decision_store
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,13 @@ router = Routes(prefix="/v1", tags=["problems"])
 
 _SUGGESTIONS = 20
 _TREND_POINTS = 24
+_FACTS = AtOnce(
+    overview_store.SHAPES,
+    incident_store.COUNTS,
+    incident_store.UNRESOLVED,
+    overview_store.SUGGESTIONS,
+    overview_store.WEBHOOKS,
+)
 
 
 class TableRows(BaseModel):
@@ -210,27 +217,25 @@ def overview_of(
         activity = overview_store.activity(connection)
         selected = overview.select(tables, known, wanted, order, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
-        shapes = overview_store.shapes(connection, ids)
+        shapes, incidents_of, unresolved, suggestions, webhooks = _FACTS.read(
+            connection, {"of_tables": ids, "most": _SUGGESTIONS}
+        )
         acknowledged = acknowledgement_store.every(connection, now)
         past = Past(
             jobs=overview_store.last_jobs(connection, ids, most.jobs_of_table),
             decisions=decision_store.current(connection, now - CURRENT, ids),
-            incidents=incident_store.counts(connection, ids),
+            incidents=incidents_of,
             acknowledged=acknowledged,
             log_ratios=sample_store.log_ratios(connection, ids, now, _TREND_POINTS),
         )
-        unresolved = incident_store.count_unresolved(connection)
         jobs = overview_store.active_jobs(connection, most.active_jobs)
-        suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
-        webhooks = overview_store.webhooks(connection)
-        workers = worker_store.every(connection)
-        names = {job.table_id: name for job, name in jobs}
-        prospects = Prospects(names, waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
+        waiting = waiting_of(connection, jobs, now)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
     for (_, incident_state), number in unresolved.items():
         incidents[incident_state] += number
-    alive = [worker for worker in workers if worker.is_alive(now)]
+    prospects = Prospects(waiting.names, waiting.waits, outlook)
+    alive = [worker for worker in waiting.workers if worker.is_alive(now)]
     ready = [worker for worker in alive if worker.is_ready]
     return struct_of(Overview)(
         at=now,
@@ -247,7 +252,7 @@ def overview_of(
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
             forecast={name: group.summary for name, group in outlook.groups.items() if group.queued},
-            items=[JobOut.of(job, prospects) for job, _ in jobs],
+            items=[JobOut.of(job, prospects) for job in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],

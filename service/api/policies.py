@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Body, Path, Response
 
 from service.api.answers import ListOf
+from service.api.audit_objects import settings_of
 from service.api.dependencies import CallerDep, DatabaseDep, FleetDep, QueueDep
-from service.api.entity_tags import set_tag
+from service.api.entity_tags import set_tag, tag_of
 from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
@@ -28,7 +29,6 @@ from service.api.routes import Routes
 from service.api.statuses import CREATED
 from service.api.structs import answered, made, struct_of
 from service.api.tables import TableId
-from service.catalog import table_store
 from service.db.engine import reading
 from service.metrics.installation import Installation
 from service.model import errors
@@ -137,8 +137,9 @@ def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
 def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
     """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own policy."""
     with reading(database.engine) as connection:
-        set_tag(response, connection, database.cipher, "table-policy", table_id)
-        return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
+        effective, own = policy_registry.levels_of(connection, table_id)
+    response.headers["ETag"] = tag_of(settings_of(own))
+    return EffectivePolicyOut.of(effective)
 
 
 @router.operator("PUT /tables/{table_id}/policy", "Set the policy of one table")

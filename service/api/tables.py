@@ -25,6 +25,7 @@ from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
 from service.catalog import snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db import audit_record
+from service.db.documents import AtOnce
 from service.db.engine import reading, writing
 from service.events.database import Database
 from service.incidents import store
@@ -225,10 +226,12 @@ def shown(database: Database, table: Registration) -> TableOut:
         return _outs(connection, [table])[0]
 
 
+_SHOWN = AtOnce(watch_store.ENGINES, store.COUNTS, snapshot_store.CLOCKS)
+
+
 def _outs(connection: Connection, tables: Sequence[Registration]) -> list[TableOut]:
     ids = [table.id for table in tables]
-    sightings, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
-    clocks = snapshot_store.clocks(connection, ids)
+    sightings, counts, clocks = _SHOWN.read(connection, {"of_tables": ids})
     return [
         TableOut.of(table, sightings.get(table.id, {}), counts.get(table.id), clocks.get(table.id)) for table in tables
     ]

@@ -68,9 +68,9 @@ class WorkerOut(BaseModel):
     def of(cls, worker: Worker) -> WorkerOut:
         return made(
             cls,
-            None,
+            worker.info,
             id=worker.id,
-            **{**worker.info.to_json(), "error": JobProblem.of(worker.info.error)},
+            error=JobProblem.of(worker.info.error),
             first_seen=worker.first_seen,
             last_seen=worker.last_seen,
             job_ids=list(worker.job_ids),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _c = schema.commits
+_t = schema.tables
 _commits = Documents(Commit, _c)
 
 _BRINGS_ROWS = sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS))
@@ -40,6 +41,10 @@ _INSERTS = {
 _INSERT = _c.insert()
 _OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
 _KNOWN = sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since"))
+_FIND_KNOWN = sa.select(
+    _t.c.id,
+    sa.exists().where(_c.c.table_id == _t.c.id, _c.c.requested_time == sa.bindparam("of_instant")).label("is_known"),
+).where(_t.c.base_path == sa.bindparam("of_path"))
 _NEWEST = sa.select(sa.func.max(_c.c.requested_time)).where(_OF_TABLE)
 _WRITES = _commits.select().where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
 _FIRST, _LAST = _WRITES.order_by(_c.c.id), _WRITES.order_by(_c.c.id.desc())
@@ -115,6 +120,13 @@ def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, s
 def is_known(connection: Connection, table_id: str, requested_time: str) -> bool:
     query = sa.select(_c.c.id).where(_c.c.table_id == table_id, _c.c.requested_time == requested_time).limit(1)
     return connection.execute(query).first() is not None
+
+
+def find_known(connection: Connection, base_path: str, requested_time: str) -> tuple[str, bool] | None:
+    """Returns the id of the table with this canonical base path, and `is_known` of an instant; None if there is no such
+    table."""
+    found = connection.execute(_FIND_KNOWN, {"of_path": base_path, "of_instant": requested_time}).one_or_none()
+    return found and (found.id, found.is_known)
 
 
 def known_of(connection: Connection, table_id: str, requested_times: Collection[str]) -> set[str]:

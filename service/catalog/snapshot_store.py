@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from jobs.contract import converted, json_of
 from service.db import schema
-from service.db.documents import Pairs
+from service.db.documents import Reading, pairs_of
 from service.lake.backlog import extended
 from service.lake.snapshot import (
     Bucket,
@@ -55,7 +55,7 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, T
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
     """Returns the `clock` of the snapshots of these tables, without the tables that have none."""
-    return _CLOCKS.read(connection, {"of_tables": list(table_ids)})
+    return CLOCKS.read(connection, {"of_tables": list(table_ids)})
 
 
 def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
@@ -117,7 +117,7 @@ def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[Partition
 
 def _values(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
-    # The module `table_statistics` reads the sizes from the summary.
+    # Columns for `table_statistics` are derived from the sizes.
     return {"taken_at": snapshot.taken_at, "summary": {**_summary(snapshot, hashing_config), **sizes}}
 
 
@@ -160,44 +160,46 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
     )
 
 
-def number(name: str) -> sa.ColumnElement[int]:
+def _number(name: str) -> sa.ColumnElement[int]:
     """Returns a number in the state of a partition, 0 if the state lacks it."""
     # The value is passed as text, since PostgreSQL would take it as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
 
 
 def _totals() -> sa.Select[Any]:
-    small, logs, groups = number("small_files"), number("log_files"), number("file_groups")
+    small, logs, groups = _number("small_files"), _number("log_files"), _number("file_groups")
     # The quotient is multiplied as a float, because the product may be too large for the integers of a database.
     has_logs = sa.case((logs < groups, sa.cast(logs, sa.Float) / sa.func.nullif(groups, 0)), else_=1.0)
     derived = {
         "mergeable_files": sa.case((small > 1, small), else_=0),
-        "logged_bytes": number("log_bytes") + number("base_bytes") * has_logs,
+        "logged_bytes": _number("log_bytes") + _number("base_bytes") * has_logs,
     }
     names = [each.name for each in dataclasses.fields(Totals)]
-    sums = [sa.func.sum(derived[name] if name in derived else number(name)) for name in names]
+    sums = [sa.func.sum(derived[name] if name in derived else _number(name)) for name in names]
     return sa.select(*sums, _first(_LARGEST), _first(_SKEW)).where(_IS_OF_TABLE)
 
 
 def _first(order: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
-    is_known = number("largest_bucket_bytes") > 0
+    is_known = _number("largest_bucket_bytes") > 0
     query = sa.select(_p.c.state).where(_IS_OF_TABLE, is_known).order_by(order.desc(), _p.c.path).limit(1)
     return query.correlate(None).scalar_subquery()
 
 
 # Statements are built once, because building takes longer than executing.
 _IS_OF_TABLE = _p.c.table_id == sa.bindparam("of_table")
-_LARGEST = number("largest_bucket_bytes")
-_SKEW = sa.cast(_LARGEST * number("num_buckets"), sa.Float) / sa.func.nullif(
-    number("base_bytes") + number("log_bytes"), 0
+_LARGEST = _number("largest_bucket_bytes")
+_SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
+    _number("base_bytes") + _number("log_bytes"), 0
 )
 _TOTALS = _totals()
-_FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
-_OF_TABLES = sa.select(_s).where(schema.among(_s.c.table_id, "of_tables"))
-_CLOCKS: Pairs[Mapping[str, Any]]
-_TOTALS_OF_TABLES: Pairs[Totals]
-_CLOCKS, _TOTALS_OF_TABLES = (
-    Pairs(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))
+_STORED = sa.select(_s.c.table_id, _s.c.taken_at, _s.c.summary)
+_FIND = _STORED.where(_s.c.table_id == sa.bindparam("of_table"))
+_OF_TABLES = _STORED.where(schema.among(_s.c.table_id, "of_tables"))
+CLOCKS: Reading[dict[str, Mapping[str, Any]]]
+"""Reads what `clocks` returns."""
+_TOTALS_OF_TABLES: Reading[dict[str, Totals]]
+CLOCKS, _TOTALS_OF_TABLES = (
+    pairs_of(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))
     for name, kind in (("clock", dict[str, Any]), ("totals", Totals))
 )
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()

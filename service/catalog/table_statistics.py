@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import sqlalchemy as sa
@@ -15,7 +14,6 @@ from jobs.spec import Documented, Spec
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
 from service.db.engine import decoded
-from service.lake.table import TableType
 
 _s = schema.snapshots
 _w = schema.watches
@@ -64,36 +62,8 @@ def statistics(connection: Connection) -> TableStatistics:
             sa.func.min(_w.c.next_poll_at).label("next_poll_at"),
         )
     ).one()
-    found = connection.execute(_sums(connection.dialect.name)).one()
+    found = connection.execute(_SUMS).one()
     return TableStatistics(**watched._mapping, **found._mapping)
-
-
-@cache
-def _sums(dialect: str) -> sa.Select[Any]:
-    # A number is null if an earlier version of the service wrote the summary without it.
-    numbers = ("log_bytes", "base_bytes", "timeline_commits")
-    of: dict[str, sa.ColumnElement[Any]]
-    rows: sa.FromClause = _s
-    if dialect == "postgresql":
-        # Each operator would parse the whole document again.
-        columns = [sa.column("table_type", sa.Text), sa.column("since_compaction", sa.JSON)]
-        columns += [sa.column(name, sa.BigInteger) for name in numbers]
-        record = sa.func.json_to_record(_s.c.summary).table_valued(*columns).render_derived(with_types=True)
-        of, rows = dict(record.c), _s.join(record, sa.true())
-        since = of["since_compaction"]["commits"]
-    else:
-        of = {name: sa.cast(_s.c.summary[name].as_string(), sa.BigInteger) for name in numbers}
-        of["table_type"], since = _s.c.summary["table_type"].as_string(), _s.c.summary["since_compaction", "commits"]
-    is_merged = of["table_type"] == TableType.MERGE_ON_READ.value
-    found = {
-        "log_bytes": sa.func.sum(of["log_bytes"]),
-        "base_bytes": sa.func.sum(of["base_bytes"]),
-        "largest_log_bytes": sa.func.max(of["log_bytes"]),
-        "delta_commits": sa.func.max(sa.case((is_merged, sa.cast(since.as_string(), sa.BigInteger)))),
-        "timeline_commits": sa.func.max(of["timeline_commits"]),
-    }
-    sums: list[sa.ColumnElement[Any]] = [_number(value).label(name) for name, value in found.items()]
-    return sa.select(*sums).select_from(rows)
 
 
 def backlogs(connection: Connection) -> dict[str, TableBacklog]:
@@ -127,5 +97,13 @@ class _Summary(msgspec.Struct):
     metadata_table: _Since | None = None
 
 
-def _number(value: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+def _whole(value: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
     return sa.cast(sa.func.coalesce(value, 0), sa.BigInteger)
+
+
+# A figure is null if an earlier version of the service wrote the summary without it.
+_SUMS = sa.select(
+    *(_whole(sa.func.sum(_s.c[name])).label(name) for name in ("log_bytes", "base_bytes")),
+    _whole(sa.func.max(_s.c.log_bytes)).label("largest_log_bytes"),
+    *(_whole(sa.func.max(_s.c[name])).label(name) for name in ("delta_commits", "timeline_commits")),
+)

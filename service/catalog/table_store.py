@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from jobs.contract import TableLock
 from service.catalog.registration import Readers, Registration
 from service.db import schema
-from service.db.documents import Documents, Pairs, together
+from service.db.documents import Documents, Reading, pairs_of, together
 from service.db.page import Page, PageRequest, Shape, is_at_or_below, matches, page_of
 from service.db.violation import violated
 from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
@@ -49,9 +49,12 @@ def register(connection: Connection, table: Registration) -> None:
 
 # Every poll executes this statement, so it is built once.
 _GET = _tables.select().where(_t.c.id == sa.bindparam("of_table"))
+OF_ID = _tables.one_of(_GET)
+"""Reads the table `of_table`; None if there is none."""
 _GET_LOCKED = _GET.with_for_update()
 _GET_ALL = together(_tables.select().where(schema.among(_t.c.id, "of_tables")))
-_NAMES: Pairs[str] = Pairs(str, sa.select(_t.c.id, _t.c.name).where(schema.among(_t.c.id, "of_tables")))
+NAMES: Reading[dict[str, str]] = pairs_of(str, sa.select(_t.c.id, _t.c.name).where(schema.among(_t.c.id, "of_tables")))
+"""Reads what `names` returns."""
 _PROFILE = sa.select(_t.c.profile).where(_t.c.id == sa.bindparam("of_table"))
 _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 
@@ -60,6 +63,11 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> R
     """Returns a table. Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding
     jobs to it, until the transaction ends."""
     table = _tables.one(connection, _GET_LOCKED if for_update else _GET, {"of_table": table_id})
+    return existing(table, table_id)
+
+
+def existing(table: Registration | None, table_id: str) -> Registration:
+    """Returns the table that `OF_ID` has read. Raises TableNotFoundError."""
     if table is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return table
@@ -170,7 +178,7 @@ def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, Table
 
 def names(connection: Connection, table_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of these tables by id."""
-    return _NAMES.read(connection, {"of_tables": list(table_ids)}) if table_ids else {}
+    return NAMES.read(connection, {"of_tables": list(table_ids)}) if table_ids else {}
 
 
 def change(connection: Connection, table: Registration) -> None:

@@ -12,7 +12,7 @@ from jobs.contract import Problem, TableLock, WriterEngine
 from service.catalog import table_store
 from service.catalog.watch import Watch
 from service.db import schema
-from service.db.documents import Pairs
+from service.db.documents import Reading, pairs_of
 from service.lake import engine_sighting
 from service.lake.engine_sighting import Sighting
 from service.lake.table_lock import PolledLock
@@ -136,7 +136,7 @@ def record_failure(
 
 def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sightings]:
     """Returns the engine sightings of these tables, without the tables that are not watched."""
-    return _ENGINES.read(connection, {"of_tables": list(table_ids)})
+    return ENGINES.read(connection, {"of_tables": list(table_ids)})
 
 
 def engines_of(connection: Connection, table_id: str) -> Sightings:
@@ -178,10 +178,11 @@ _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
 _CLAIMED = _joined().where(schema.among(_w.c.table_id, "claimed"))
 _CLAIMED_LOCKED = _CLAIMED.order_by(_w.c.table_id).with_for_update(of=_w)
-_ENGINES: Pairs[Sightings] = Pairs(
+ENGINES: Reading[dict[str, Sightings]] = pairs_of(
     dict[WriterEngine, Sighting],
     sa.select(_w.c.table_id, _w.c.engines).where(schema.among(_w.c.table_id, "of_tables")),
 )
+"""Reads what `engines` returns."""
 _ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
 _LOCK = [_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder")]
 _SEEN_LOCK = sa.select(*_LOCK).where(_s.c.table_id == sa.bindparam("of_table"))

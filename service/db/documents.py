@@ -18,11 +18,12 @@ from sqlalchemy.sql.visitors import InternalTraversal
 from service.db.schema.core import UtcDateTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection
     from sqlalchemy.sql.compiler import SQLCompiler
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # A parameter would be written into the statement at each execution.
@@ -37,6 +38,8 @@ class Documents(Generic[T]):
         self._table = table
         fields = dataclasses.fields(kind)  # type: ignore[arg-type]
         columns = [(table.c[each.name], _has_default(each)) for each in fields]
+        # A comma precedes each member but the first one, which therefore must not be left out.
+        columns.sort(key=lambda each: bool(each[0].nullable))
         self._row = _Row(f"{table.name} as {kind.__name__}", columns)
         self._one, self._many = _Decoder(kind), _Decoder(list[kind])  # type: ignore[valid-type]  # computed
 
@@ -51,8 +54,22 @@ class Documents(Generic[T]):
 
     def many(self, connection: Connection, query: sa.Select[Any], given: Mapping[str, Any] | None = None) -> list[T]:
         """Returns the rows of a query made of `select`; it is faster if the query was passed through `together`."""
-        found = connection.execute(query, given).scalars().all()
-        rows: list[T] = self._many(f"[{','.join(filter(None, found))}]")
+        return self._rows(",".join(filter(None, connection.execute(query, given).scalars())))
+
+    def all_of(self, query: sa.Select[Any]) -> Reading[list[T]]:
+        """Returns a reading of all rows of a query made of `select`, in their order."""
+        return Reading(together(query), self._rows)
+
+    def one_of(self, query: sa.Select[Any]) -> Reading[T | None]:
+        """Returns a reading of the only row of a query made of `select`."""
+        return Reading(query, lambda found: None if found is None else self._one(found))
+
+    def value(self) -> sa.ColumnElement[Any]:
+        """Returns the row as a column of `rows_of`."""
+        return sa.type_coerce(self._row, sa.JSON())
+
+    def _rows(self, found: str | None) -> list[T]:
+        rows: list[T] = self._many(f"[{found or ''}]")
         return rows
 
 
@@ -62,19 +79,48 @@ def together(query: sa.Select[Any]) -> sa.Select[Any]:
     return sa.select(sa.func.aggregate_strings(document, _COMMA))
 
 
-class Pairs(Generic[T]):
-    """Reads the two columns of a query as a dictionary. The first one has texts that are not null; the values of the
-    second one become instances of `kind`, and nulls are left out."""
+class Reading(Generic[T]):
+    """A statement that returns one text at most, and how to decode it."""
 
-    def __init__(self, kind: Any, query: sa.Select[Any]) -> None:
-        key, value = (_Json(each) for each in query.subquery().c)
-        self._statement = sa.select(sa.func.aggregate_strings(key.concat(":").concat(value), _COMMA))
-        self._decode = _Decoder(dict[str, kind])
+    def __init__(self, statement: sa.Select[Any], decode: Callable[[str | None], T]) -> None:
+        self.statement, self.decode = statement, decode
 
-    def read(self, connection: Connection, given: Mapping[str, Any] | None = None) -> dict[str, T]:
-        found = connection.execute(self._statement, given).scalar_one()
-        pairs: dict[str, T] = {} if found is None else self._decode(f"{{{found}}}")
-        return pairs
+    def read(self, connection: Connection, given: Mapping[str, Any] | None = None) -> T:
+        return self.decode(connection.execute(self.statement, given).scalar_one_or_none())
+
+    def then(self, change: Callable[[T], S]) -> Reading[S]:
+        """Returns the reading of what `change` makes of this one."""
+        return Reading(self.statement, lambda found: change(self.decode(found)))
+
+
+class AtOnce:
+    """Executes several readings as one statement. Each statement costs a thread more time than most of these queries: a
+    message to the database, a wait for its answer, and a wait for the next turn of the interpreter."""
+
+    def __init__(self, *readings: Reading[Any]) -> None:
+        self._readings = readings
+        self._statement = sa.select(*(each.statement.scalar_subquery() for each in readings))
+
+    def read(self, connection: Connection, given: Mapping[str, Any] | None = None) -> Sequence[Any]:
+        """Returns what each of the readings returns, in their order."""
+        found = connection.execute(self._statement, given).one()
+        return [each.decode(text) for each, text in zip(self._readings, found, strict=True)]
+
+
+def pairs_of(kind: Any, query: sa.Select[Any]) -> Reading[dict[str, Any]]:
+    """Returns a reading of the two columns of a query as a dictionary. The first one has texts that are not null; the
+    values of the second one become instances of `kind`, and nulls are left out."""
+    key, value = (_Json(each) for each in query.subquery().c)
+    decode = _Decoder(dict[str, kind])
+    statement = sa.select(sa.func.aggregate_strings(key.concat(":").concat(value), _COMMA))
+    return Reading(statement, lambda found: {} if found is None else decode(f"{{{found}}}"))
+
+
+def rows_of(kind: Any, query: sa.Select[Any]) -> Reading[list[Any]]:
+    """Returns a reading of all rows of a query, in their order, as instances of `kind`: a tuple, or a named one."""
+    decode = _Decoder(list[kind])
+    statement = sa.select(sa.func.aggregate_strings(_Array(*query.subquery().c), _COMMA))
+    return Reading(statement, lambda found: decode(f"[{found or ''}]"))
 
 
 class _Decoder:
@@ -107,6 +153,13 @@ class _Row(sa.ColumnElement[str]):
 
 class _Json(sa.sql.expression.FunctionElement[str]):
     """An expression as JSON; null for null."""
+
+    inherit_cache = True
+    type = sa.Text()
+
+
+class _Array(sa.sql.expression.FunctionElement[str]):
+    """Expressions as an array of JSON."""
 
     inherit_cache = True
     type = sa.Text()
@@ -149,6 +202,20 @@ def _json_of_sqlite(element: _Json, compiler: SQLCompiler, **more: Any) -> str:
 def _json_of_postgresql(element: _Json, compiler: SQLCompiler, **more: Any) -> str:
     (value,) = element.clauses
     return _of_postgresql(value, compiler.process(value, **more))
+
+
+@compiles(_Array, "sqlite")
+def _array_of_sqlite(element: _Array, compiler: SQLCompiler, **more: Any) -> str:
+    return _array(_of_sqlite(each, compiler.process(each, **more)) for each in element.clauses)
+
+
+@compiles(_Array, "postgresql")
+def _array_of_postgresql(element: _Array, compiler: SQLCompiler, **more: Any) -> str:
+    return _array(_of_postgresql(each, compiler.process(each, **more)) for each in element.clauses)
+
+
+def _array(values: Iterable[str]) -> str:
+    return "'[' || " + " || ',' || ".join(f"coalesce({each}, 'null')" for each in values) + " || ']'"
 
 
 def _of_sqlite(value: sa.ColumnElement[Any], name: str) -> str:

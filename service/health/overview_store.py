@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -16,6 +16,7 @@ from jobs.contract import JobKind, Problem
 from jobs.spec import Documented, Spec
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
+from service.db.documents import rows_of
 from service.db.engine import decoded
 from service.delegation.plan import PlanState
 from service.delivery.webhook import DeliveryState
@@ -24,6 +25,7 @@ from service.lake.table import TableType
 from service.model.calls import calls
 from service.queue import job_store
 from service.queue.job import ACTIVE, HELD, Job, JobState, JobVerdict, verdict_of
+from service.queue.job_store import JOBS
 
 _t = schema.tables
 _j = schema.jobs
@@ -44,13 +46,13 @@ _SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(schema.among(_t.
 _IS_DISABLED = _h.c.disabled_because.is_not(None)
 _OPEN = (DeliveryState.PENDING, DeliveryState.DEAD)
 _WEBHOOKS = sa.select(
-    sa.func.count(),
-    sa.func.count(sa.case((sa.and_(sa.not_(_IS_DISABLED), _h.c.failing_since.is_not(None)), 1))),
-    sa.func.count(sa.case((_IS_DISABLED, 1))),
+    sa.func.count().label("webhooks"),
+    sa.func.count(sa.case((sa.and_(sa.not_(_IS_DISABLED), _h.c.failing_since.is_not(None)), 1))).label("failing"),
+    sa.func.count(sa.case((_IS_DISABLED, 1))).label("disabled"),
     *(
         sa.select(sa.func.count())
         .where(schema.DELIVERY_IS_OPEN, _d.c.state == sa.literal_column(f"'{state.value}'"))
-        .scalar_subquery()
+        .label(state.value)
         for state in _OPEN
     ),
 ).select_from(_h)
@@ -70,13 +72,7 @@ _FIRST = sa.union_all(
         for state in ACTIVE
     )
 )
-_ACTIVE: sa.Select[Any] = (
-    sa.select(_j, _t.c.name)
-    .join(_t, _t.c.id == _j.c.table_id)
-    .where(_j.c.id.in_(_FIRST))
-    .order_by(*_IN_TURN)
-    .limit(sa.bindparam("number"))
-)
+_ACTIVE = JOBS.all_of(JOBS.select().where(_j.c.id.in_(_FIRST)).order_by(*_IN_TURN).limit(sa.bindparam("number")))
 _OF_TABLE = (
     sa.select((_j.c.id + " " + _j.c.state).label("job"))
     .where(_j.c.table_id == _t.c.id)
@@ -102,7 +98,7 @@ _PAST = (
 )
 _MOST: sa.BindParameter[int] = sa.bindparam("most")
 _SUGGESTIONS = (
-    sa.select(_p.c.base_path, sa.func.max(_p.c.table_name), sa.func.count())
+    sa.select(_p.c.base_path, sa.func.max(_p.c.table_name).label("name"), sa.func.count().label("plans"))
     .where(_p.c.table_id.is_(None), _p.c.state == PlanState.UNREGISTERED.value)
     .group_by(_p.c.base_path)
     .order_by(_p.c.base_path)
@@ -195,14 +191,9 @@ def tables(connection: Connection, busy: Collection[str]) -> Listing:
     return Listing(found)
 
 
-def shapes(connection: Connection, table_ids: Collection[str]) -> dict[str, Shape]:
-    rows = connection.execute(_SHAPES, {"of_tables": list(table_ids)})
-    return {table_id: Shape(index, profile) for table_id, index, profile in rows}
-
-
-def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
-    """Returns the active jobs with the names of their tables: those that workers hold first, then the oldest."""
-    return [(Job.of_row(row), row.name) for row in connection.execute(_ACTIVE, {"number": limit})]
+def active_jobs(connection: Connection, limit: int) -> list[Job]:
+    """Returns the active jobs: those that workers hold first, then the oldest."""
+    return _ACTIVE.read(connection, {"number": limit})
 
 
 def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:
@@ -218,15 +209,21 @@ def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -
     return found
 
 
-def suggestions(connection: Connection, limit: int) -> list[Suggestion]:
-    """Returns the tables that are not registered although their writers delegate plans, by path."""
-    return [Suggestion(*row) for row in connection.execute(_SUGGESTIONS, {"most": limit})]
-
-
-def webhooks(connection: Connection) -> WebhookCounts:
-    """Counts the webhooks, and the deliveries that wait or were given up."""
-    webhooks, failing, disabled, *numbers = connection.execute(_WEBHOOKS).one()
+def _counts(rows: Sequence[tuple[int, ...]]) -> WebhookCounts:
+    [(webhooks, failing, disabled, *numbers)] = rows
     return WebhookCounts(webhooks, failing, disabled, dict(zip(_OPEN, numbers, strict=True)))
+
+
+SHAPES = rows_of(tuple[str, dict[str, Any] | None, dict[str, Any]], _SHAPES).then(
+    lambda rows: {table_id: Shape(index, profile) for table_id, index, profile in rows}
+)
+"""Reads the shapes of the tables `of_tables`, by table id."""
+
+SUGGESTIONS = rows_of(tuple[str, str, int], _SUGGESTIONS).then(lambda rows: [Suggestion(*row) for row in rows])
+"""Reads at most `most` tables that are not registered although their writers delegate plans, by path."""
+
+WEBHOOKS = rows_of(tuple[int, int, int, int, int], _WEBHOOKS).then(_counts)
+"""Counts the webhooks, and the deliveries that wait or were given up."""
 
 
 @lru_cache(maxsize=1000)

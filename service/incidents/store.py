@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import rows_of
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
@@ -25,12 +26,14 @@ _COUNT_OPEN = sa.select(sa.func.count()).where(
     _OF_TABLE, schema.INCIDENT_IS_STANDING, _i.c.state == IncidentState.OPEN.value
 )
 _COUNTS = (
-    sa.select(_i.c.table_id, _i.c.state, sa.func.count())
+    sa.select(_i.c.table_id, _i.c.state, sa.func.count().label("number"))
     .where(schema.among(_i.c.table_id, "of_tables"), schema.INCIDENT_IS_STANDING)
     .group_by(_i.c.table_id, _i.c.state)
 )
 _COUNT_UNRESOLVED = (
-    sa.select(_i.c.kind, _i.c.state, sa.func.count()).where(schema.INCIDENT_IS_STANDING).group_by(_i.c.kind, _i.c.state)
+    sa.select(_i.c.kind, _i.c.state, sa.func.count().label("number"))
+    .where(schema.INCIDENT_IS_STANDING)
+    .group_by(_i.c.kind, _i.c.state)
 )
 
 
@@ -91,16 +94,28 @@ def count_open(connection: Connection, table_id: str) -> int:
 
 def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:
     """Returns the number of unresolved incidents of each of these tables, by state."""
+    return COUNTS.read(connection, {"of_tables": list(table_ids)})
+
+
+def _counted(rows: Iterable[tuple[str, IncidentState, int]]) -> Mapping[str, Counter[IncidentState]]:
     found: defaultdict[str, Counter[IncidentState]] = defaultdict(Counter)
-    for table_id, state, number in connection.execute(_COUNTS, {"of_tables": list(table_ids)}):
-        found[table_id][IncidentState(state)] = number
+    for table_id, state, number in rows:
+        found[table_id][state] = number
     return found
+
+
+UNRESOLVED = rows_of(tuple[IncidentKind, IncidentState, int], _COUNT_UNRESOLVED).then(
+    lambda rows: Counter({(kind, state): number for kind, state, number in rows})
+)
+"""Reads what `count_unresolved` returns."""
+
+COUNTS = rows_of(tuple[str, IncidentState, int], _COUNTS).then(_counted)
+"""Reads what `counts` returns."""
 
 
 def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
     """Counts the unresolved incidents of all tables by kind and state."""
-    rows = connection.execute(_COUNT_UNRESOLVED)
-    return Counter({(IncidentKind(kind), IncidentState(state)): number for kind, state, number in rows})
+    return UNRESOLVED.read(connection)
 
 
 def page(

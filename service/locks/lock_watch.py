@@ -34,6 +34,7 @@ from service.model.storage_errors import ReadersBusyError, ReadTimedOutError
 from service.model.table_errors import TableNotFoundError
 from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
 from service.queue.lock_sighting import PATIENCE, LockSighting
+from service.queue.lock_sighting_store import Watched
 
 log = logging.getLogger(__name__)
 
@@ -107,12 +108,11 @@ class LockWatch:
         with reading(self._engine) as connection:
             watched = lock_sighting_store.watched(connection)
             wanted = _wanted(connection, now, watched) | self._one_of_each_server(connection)
-            is_due = bool(wanted - watched) or lock_sighting_store.is_any_due(connection, now)
-        if not is_due and wanted == watched:
+        if wanted == watched.keys() and all(each.next_look_at > now for each in watched.values()):
             return LocksChecked(len(wanted))
         with writing(self._engine) as connection:
-            lock_sighting_store.forget(connection, watched - wanted)
-            lock_sighting_store.watch(connection, wanted - watched, now)
+            lock_sighting_store.forget(connection, watched.keys() - wanted)
+            lock_sighting_store.watch(connection, wanted - watched.keys(), now)
             due = lock_sighting_store.claim(
                 connection,
                 now=now,
@@ -209,14 +209,14 @@ def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
         return ()
 
 
-def _wanted(connection: Connection, now: datetime, watched: set[str]) -> set[str]:
+def _wanted(connection: Connection, now: datetime, watched: Mapping[str, Watched]) -> set[str]:
     """Returns the tables whose locks are to be watched now, among those with a waiting job that takes the lock."""
     first = {
-        job.table_id
+        table_id
         for group in queue_statistics.groups(connection, now)
-        for job in lease_store.next_due(connection, now, group, NEXT)
+        for table_id in lease_store.tables_of_next(connection, now, group, NEXT)
     }
-    held = set(lock_sighting_store.in_the_way(connection)) if watched else set()
+    held = {table_id for table_id, each in watched.items() if each.holds_back}
     near = held_store.waiting_for_lock(connection, first | held) if first | held else {}
     return near.keys() | held_store.kept_out(connection)
 

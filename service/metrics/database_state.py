@@ -59,7 +59,7 @@ class Reader:
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
-        self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables, share=_SHARE)
+        self._sums = ResultCache("sums over tables", _sums, tables=lambda each: each.tables.tables, share=_SHARE)
         self._series = ResultCache(
             "metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered, share=_SHARE
         )
@@ -67,16 +67,24 @@ class Reader:
 
     def read(self) -> Reading:
         """Raises DatabaseUnavailableError."""
-        tables = self._tables.get(self._engine, self._clock, NOT_OLD)
-        found = _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
+        sums = self._sums.get(self._engine, self._clock, NOT_OLD)
+        found = _read(self._engine, self._clock(), sums, self._forecaster.outlook(self._engine, self._clock))
         return (
             replace(found, series=self._series.get(self._engine, self._clock, NOT_OLD)) if self._has_series else found
         )
 
 
-def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:
+@dataclass(frozen=True)
+class _Sums:
+    """Figures that need a row of each table."""
+
+    tables: TableStatistics
+    problems: Mapping[tuple[ProblemKind, Severity], int]
+
+
+def _sums(engine: Engine, _now: datetime) -> _Sums:
     with reading(engine) as connection:
-        return table_statistics.statistics(connection)
+        return _Sums(table_statistics.statistics(connection), problem_store.counts(connection))
 
 
 def _of_series(chosen: Chosen, engine: Engine, now: datetime) -> Series:
@@ -84,17 +92,17 @@ def _of_series(chosen: Chosen, engine: Engine, now: datetime) -> Series:
         return table_series.read(connection, chosen, now)
 
 
-def _read(engine: Engine, now: datetime, tables: TableStatistics, outlook: Outlook) -> Reading:
+def _read(engine: Engine, now: datetime, sums: _Sums, outlook: Outlook) -> Reading:
     with reading(engine) as connection:
         return Reading(
             at=now,
             tallies=tally.every(connection),
             queue=queue_statistics.statistics(connection, now),
-            tables=tables,
+            tables=sums.tables,
             incidents=incident_store.count_unresolved(connection),
             deliveries=delivery_statistics.statistics(connection),
             workers=worker_store.every(connection),
             is_paused=pause_store.pause_of(connection) is not None,
-            problems=problem_store.counts(connection),
+            problems=sums.problems,
             outlook=outlook,
         )

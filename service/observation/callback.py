@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from service.catalog import commit_store
-from service.catalog.base_paths import find_table
+from service.catalog.base_paths import find
 from service.db.engine import reading
 from service.model.table_errors import CallbackUnknownTableError
 from service.observation.poll_requests import PollRequests
@@ -27,8 +27,8 @@ def receive(engine: Engine, poll_requests: PollRequests, *, base_path: str, inst
     Raises CallbackUnknownTableError if no registered table has this base path, in any spelling.
     """
     with reading(engine) as connection:
-        table_id = find_table(connection, base_path)
-        if table_id is None:
+        found = find(base_path, lambda path: commit_store.find_known(connection, path, instant))
+        if found is None:
             raise CallbackUnknownTableError(f"No table is registered with the base path {base_path!r}.")
-        is_known = commit_store.is_known(connection, table_id, instant)
+    table_id, is_known = found
     return CallbackResult(table_id, is_new=not is_known and poll_requests.ask(table_id))

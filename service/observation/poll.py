@@ -88,7 +88,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             breaker_store.mended(connection, watch.table_id, watch.looked_at)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
-        events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
+        events = poll_events.of_poll(table, watch, added, change.still_open, watch.looked_at)
         events += settle(connection, watch.table_id, watch.looked_at, watch.looked_at)
         if with_misplaced_rows(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
@@ -201,7 +201,8 @@ def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: 
             change = tracker.of_poll(connection, watch.table_id, Judged(), found.over, now)
             if found.over:
                 decision_times.wake(connection, watch.table_id, now)
-            events = poll_events.of_poll(connection, watch, (), change.still_open, now)
+            table = table_store.get(connection, watch.table_id)
+            events = poll_events.of_poll(table, watch, (), change.still_open, now)
             outbox.publish(connection, [*events, *change.events], now=now)
 
 

@@ -20,7 +20,7 @@ MOST_PARTITIONS = 100
 
 
 def of_poll(
-    connection: Connection, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
+    table: Registration, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
 ) -> list[Event]:
     """Returns events for new commits, and for the recovery of the table if it can be polled and has no open incidents.
 
@@ -30,7 +30,6 @@ def of_poll(
     is_back = watch.failures >= UNHEALTHY_AFTER and not open_incidents
     if not published and not is_back:
         return []
-    table = table_store.get(connection, watch.table_id)
     events = [table_recovered(table, now)] if is_back else []
     return [*events, *(commit_published(commit, table) for commit in published)]
 

@@ -9,15 +9,26 @@ from sqlalchemy import Connection, Engine
 
 from service.catalog import decision_times, table_store
 from service.catalog.registration import Registration
+from service.db.documents import AtOnce
 from service.db.engine import reading, writing
 from service.model.clock import Clock
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
 from service.policies.precedence import PATTERN, Effective, Subject, effective, effective_of_each
 
+_LEVELS = AtOnce(store.EVERY, store.OF_TABLE)
+_TABLE_AND_LEVELS = AtOnce(table_store.OF_ID, store.EVERY, store.OF_TABLE)
+
+
+def levels_of(connection: Connection, table_id: str) -> tuple[Effective, TableLevel | None]:
+    """Returns the effective policy of a table, and its own level. Raises TableNotFoundError."""
+    table, patterns, own = _TABLE_AND_LEVELS.read(connection, {"of_table": table_id})
+    return effective(patterns, Subject.of(table_store.existing(table, table_id)), own), own
+
 
 def effective_of(connection: Connection, table: Registration) -> Effective:
-    return effective(store.every(connection), Subject.of(table), store.of_table(connection, table.id))
+    patterns, own = _LEVELS.read(connection, {"of_table": table.id})
+    return effective(patterns, Subject.of(table), own)
 
 
 def subjects(connection: Connection) -> dict[str, Subject]:
@@ -55,7 +66,7 @@ def decided_for(connection: Connection) -> dict[str, list[str]]:
 def of_table(engine: Engine, table_id: str) -> Effective:
     """Raises TableNotFoundError."""
     with reading(engine) as connection:
-        return effective_of(connection, table_store.get(connection, table_id))
+        return levels_of(connection, table_id)[0]
 
 
 def put_pattern(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import Documents
 from service.db.upsert import upsert
 from service.model.errors import PolicyNotFoundError
 from service.policies.policy import PatternPolicy, TableLevel
@@ -16,21 +16,24 @@ from service.policies.policy import PatternPolicy, TableLevel
 _p = schema.policies
 _t = schema.table_policies
 # Every decision executes these statements, so they are built once.
-_EVERY = sa.select(_p).order_by(_p.c.pattern)
-_OF_TABLE = sa.select(_t).where(_t.c.table_id == sa.bindparam("of_table"))
+_patterns, _levels = Documents(PatternPolicy, _p), Documents(TableLevel, _t)
+EVERY = _patterns.all_of(_patterns.select().order_by(_p.c.pattern))
+"""Reads what `every` returns."""
+OF_TABLE = _levels.one_of(_levels.select().where(_t.c.table_id == sa.bindparam("of_table")))
+"""Reads what `of_table` returns."""
 
 
 def every(connection: Connection) -> list[PatternPolicy]:
     """Returns the policies of all patterns, in alphabetical order."""
-    return [_policy(row) for row in connection.execute(_EVERY)]
+    return EVERY.read(connection)
 
 
 def get(connection: Connection, pattern: str) -> PatternPolicy:
     """Raises PolicyNotFoundError."""
-    row = connection.execute(sa.select(_p).where(_p.c.pattern == pattern)).one_or_none()
-    if row is None:
+    policy = _patterns.one(connection, _patterns.select().where(_p.c.pattern == pattern))
+    if policy is None:
         raise PolicyNotFoundError(f"No policy is set for {pattern}.")
-    return _policy(row)
+    return policy
 
 
 def put(connection: Connection, policy: PatternPolicy) -> bool:
@@ -57,8 +60,7 @@ def tables_with_own(connection: Connection) -> frozenset[str]:
 
 
 def of_table(connection: Connection, table_id: str) -> TableLevel | None:
-    row = connection.execute(_OF_TABLE, {"of_table": table_id}).one_or_none()
-    return TableLevel(row.settings, row.updated_at) if row else None
+    return OF_TABLE.read(connection, {"of_table": table_id})
 
 
 def of_tables(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, TableLevel]:
@@ -77,7 +79,3 @@ def delete_table(connection: Connection, table_id: str) -> None:
     """Raises PolicyNotFoundError when the table has none of its own."""
     if not connection.execute(_t.delete().where(_t.c.table_id == table_id)).rowcount:
         raise PolicyNotFoundError(f"Table {table_id} has no policy of its own.")
-
-
-def _policy(row: sa.Row[Any]) -> PatternPolicy:
-    return PatternPolicy(row.pattern, row.settings, row.created_at, row.updated_at, row.precedence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -11,6 +12,7 @@ from sqlalchemy import Connection
 from jobs.contract import JobKind
 from service.catalog import decision_times
 from service.db import schema
+from service.db.documents import Documents
 from service.db.upsert import upsert
 from service.queue.breaker import COUNTED, REMEMBERED, Breaker
 from service.queue.job import JobState
@@ -20,9 +22,11 @@ _j = schema.jobs
 _t = schema.turns
 # Every decision or job executes these statements, so they are built once.
 _MENDED_AT = sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
-_OF_TABLES = sa.select(_b).where(
-    schema.among(_b.c.table_id, "of_tables"), _b.c.failed_at > sa.bindparam("failed_after")
-)
+_breakers = Documents(Breaker, _b)
+OF_TABLES = _breakers.all_of(
+    _breakers.select().where(schema.among(_b.c.table_id, "of_tables"), _b.c.failed_at > sa.bindparam("failed_after"))
+).then(lambda found: {(each.table_id, each.kind): each for each in found})
+"""Reads what `of_tables` returns."""
 _REMOVE = (
     _b.delete()
     .where(_b.c.table_id == sa.bindparam("of_table"), _b.c.kind == sa.bindparam("of_kind"))
@@ -46,10 +50,12 @@ def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) ->
 
 def of_tables(connection: Connection, table_ids: Collection[str], now: datetime) -> dict[tuple[str, JobKind], Breaker]:
     """Returns the breakers of these tables that are not closed, by table id and kind."""
-    if not table_ids:
-        return {}
-    rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids), "failed_after": now - REMEMBERED})
-    return {(row.table_id, JobKind(row.kind)): Breaker.of_row(row) for row in rows}
+    return OF_TABLES.read(connection, {"of_tables": list(table_ids), **since(now)}) if table_ids else {}
+
+
+def since(now: datetime) -> dict[str, Any]:
+    """Returns the parameter that `OF_TABLES` needs besides the tables."""
+    return {"failed_after": now - REMEMBERED}
 
 
 def every(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> list[Breaker]:

@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from service.catalog.snapshot_store import number
 from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.demand import Queued
@@ -17,7 +16,7 @@ from service.queue.job import HELD, JobState
 from service.queue.lock_sighting import FRESH
 
 _j = schema.jobs
-_p = schema.partitions
+_s = schema.snapshots
 
 # States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
@@ -67,11 +66,8 @@ def _queued() -> sa.Select[Any]:
         .group_by(_j.c.worker_group, _j.c.table_id)
         .subquery()
     )
-    size = (
-        sa.select(sa.func.sum(number("base_bytes") + number("log_bytes")))
-        .where(_p.c.table_id == tables.c.table_id)
-        .scalar_subquery()
-    )
+    files = sa.func.coalesce(_s.c.base_bytes, 0) + sa.func.coalesce(_s.c.log_bytes, 0)
+    size = sa.select(files).where(_s.c.table_id == tables.c.table_id).scalar_subquery()
     return sa.select(
         tables.c.worker_group,
         sa.cast(sa.func.sum(tables.c.startable), sa.BigInteger).label("startable"),

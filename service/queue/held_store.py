@@ -26,6 +26,7 @@ _WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error"
     sa.not_(_j.c.waits_for_writers),
     _j.c.table_id.not_in(sa.select(_j.c.table_id).where(_IS_HELD, _j.c.mutating)),
 )
+_WAITING_AMONG = _WAITING.where(schema.among(_j.c.table_id, "of_tables"))
 _KEPT_OUT = _WAITING.where(_j.c.error["type"].as_string().in_(_OF_LOCK)).with_only_columns(_j.c.table_id)
 
 
@@ -44,9 +45,13 @@ def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None =
     """Returns the tables, among all or these, with a queued job that takes the table's lock, unless a worker holds such
     a job. The values are the error types of the jobs' last attempts; if a table has several, one about the lock is
     preferred."""
-    query = _WAITING if table_ids is None else _WAITING.where(_j.c.table_id.in_(table_ids))
+    rows = (
+        connection.execute(_WAITING)
+        if table_ids is None
+        else connection.execute(_WAITING_AMONG, {"of_tables": list(table_ids)})
+    )
     found: dict[str, str | None] = {}
-    for row in connection.execute(query):
+    for row in rows:
         if row.error in _OF_LOCK or row.table_id not in found:
             found[row.table_id] = row.error
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from service.catalog import table_store
 from service.db import schema
 from service.db.documents import Documents, together
 from service.db.page import Page, PageRequest, Shape, page_of
+from service.db.upsert import insert_into
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
@@ -58,26 +59,26 @@ def submit(connection: Connection, job: Job) -> Job:
     """
     if job.idempotency_key and (earlier := _with_key(connection, job.table_id, job.idempotency_key)):
         return earlier
-    # The conflicting job may end between the failed insert and the query for it: then retry.
+    # The conflicting job may end between the insertion and the query for it: then retry.
     for _ in range(3):
         try:
-            with connection.begin_nested():
-                connection.execute(_j.insert(), _new_values(job))
+            if connection.execute(_new_job(connection.dialect.name), _new_values(job)).first() is not None:
+                return job
         except IntegrityError as error:
-            broken = violated(error)
-            if broken == FOREIGN_KEY:
+            if violated(error) == FOREIGN_KEY:
                 raise TableNotFoundError(f"There is no table {job.table_id}.") from error
-            if broken == schema.JOB_IDEMPOTENCY and job.idempotency_key:
-                if earlier := _with_key(connection, job.table_id, job.idempotency_key):
-                    return earlier
-            elif broken in (schema.JOB_PER_KIND, schema.JOB_REWRITING):
-                if other := _excluding(connection, job):
-                    raise _conflict(other) from error
-            else:
-                raise
-        else:
-            return job
+            raise
+        if job.idempotency_key and (earlier := _with_key(connection, job.table_id, job.idempotency_key)):
+            return earlier
+        if other := _excluding(connection, job):
+            raise _conflict(other)
     raise JobConflictError("Other jobs of this table change too fast to determine which one conflicts.")
+
+
+@cache
+def _new_job(dialect: str) -> sa.Insert:
+    # Without an error upon a conflict, the insertion needs no savepoint, whose two messages would take as long.
+    return insert_into(dialect, _j).on_conflict_do_nothing().returning(_j.c.id)
 
 
 def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:

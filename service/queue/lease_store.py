@@ -3,7 +3,7 @@ changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -14,7 +14,6 @@ from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import Heartbeat, Problem
 from service.db import schema
-from service.db.documents import together
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
 from service.queue import circumstance_store, job_store, lock_sighting_store, repeat_store, slot_use
@@ -122,10 +121,9 @@ def slot_seconds_of_others(
     return sum(each, timedelta()).total_seconds()
 
 
-def next_due(connection: Connection, now: datetime, group: str, limit: int) -> list[Job]:
-    """Returns the jobs that write their tables and would be leased next, whether their locks are free or not."""
-    rows = connection.execute(_NEXT_DUE, {**_due_now(now, group), "most": limit})
-    return [Job.of_row(row) for row in rows]
+def tables_of_next(connection: Connection, now: datetime, group: str, limit: int) -> list[str]:
+    """Returns the tables of the jobs that write them and would be leased next, whether their locks are free or not."""
+    return list(connection.execute(_TABLES_OF_NEXT, {**_due_now(now, group), "most": limit}).scalars())
 
 
 def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
@@ -137,18 +135,26 @@ def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOB
     return job
 
 
-def beat(connection: Connection, job: Job, heartbeat: Heartbeat, *, now: datetime, deadline: datetime) -> None:
+def beat(connection: Connection, job: Job, heartbeat: Heartbeat, *, now: datetime, deadline: datetime) -> Job:
     """Extends the deadline and records instants and progress. The first heartbeat of an attempt sets the state to
-    running."""
+    running. Returns the job after it."""
+    after = job.evolve(
+        state=JobState.RUNNING,
+        lease_deadline=deadline,
+        instants=job.with_instants(heartbeat.instants),
+        started_at=job.started_at or now,
+        progress=heartbeat.progress or job.progress,
+    )
     values: dict[str, Any] = {
-        "state": JobState.RUNNING.value,
+        "state": after.state.value,
         "lease_deadline": deadline,
-        "instants": list(job.with_instants(heartbeat.instants)),
-        "started_at": job.started_at or now,
+        "instants": list(after.instants),
+        "started_at": after.started_at,
     }
     if heartbeat.progress is not None:
         values["progress"] = heartbeat.progress.to_json()
     _write(connection, job, values)
+    return after
 
 
 def end(
@@ -199,14 +205,6 @@ def put_back(
     }
     _write(connection, job, values)
     _end_attempt(connection, job, outcome, error, now)
-
-
-def on_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Job]]:
-    """Returns the jobs that workers hold, dry runs included, by table id, the earliest taken first."""
-    found: dict[str, list[Job]] = {table_id: [] for table_id in table_ids}
-    for job in JOBS.many(connection, _ON_TABLES, {"of_tables": list(table_ids)}):
-        found[job.table_id].append(job)
-    return found
 
 
 def is_any_run_out(connection: Connection, now: datetime) -> bool:
@@ -291,10 +289,14 @@ def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[A
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 _IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
 _HELD = JOBS.select().where(_IS_OF_ATTEMPT).with_for_update()
-_ON_TABLES = together(JOBS.select().where(schema.among(_j.c.table_id, "of_tables"), _IS_HELD).order_by(_j.c.leased_at))
+HELD_ON_TABLES = JOBS.all_of(
+    JOBS.select().where(schema.among(_j.c.table_id, "of_tables"), _IS_HELD).order_by(_j.c.leased_at)
+)
+"""Reads the jobs of tables that workers hold, dry runs included, the earliest taken first."""
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
 _ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
+_TABLES_OF_NEXT = _NEXT_DUE.with_only_columns(_j.c.table_id)
 # The Spark application comes from the worker's row. A worker that starts again has another id, so the row names the
 # application that runs the attempt.
 _ATTEMPT = _a.insert().values(

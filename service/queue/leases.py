@@ -28,10 +28,13 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
 from service.catalog.errors import MetastoreForbiddenError
+from service.catalog.registration import Registration
+from service.db.documents import AtOnce
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.database import Database
 from service.events.event import Event
+from service.lake.engine_sighting import Sightings
 from service.model.backoff import BackOff
 from service.model.job_errors import LeaseLostError
 from service.model.storage_errors import PathForbiddenError
@@ -117,7 +120,7 @@ def lease(
     with writing(database.engine) as connection:
 
         def may_start(job: Job) -> bool:
-            table = table_store.get(connection, job.table_id)
+            table, sightings = _table_of(connection, job)
             try:
                 check_declared(table.to_contract({}, database.cipher), permissions)
                 check_metastore(job.kind, job.params, permissions)
@@ -140,7 +143,7 @@ def lease(
             if config.looks_at_locks and polled_locks.is_in_the_way(connection, job, now):
                 return False
             # A Flink job may have been detected only after this job was queued.
-            held_back = wait_for_writers.hold_back(connection, job, table, now)
+            held_back = wait_for_writers.hold_back(connection, job, table, sightings, now)
             events.extend(held_back)
             return not held_back
 
@@ -171,15 +174,23 @@ def _leased_again(database: Database, config: LeaseConfig, job: Job, now: dateti
     return None
 
 
+_BEFORE = AtOnce(table_store.OF_ID, watch_store.ENGINES)
+
+
+def _table_of(connection: Connection, job: Job) -> tuple[Registration, Sightings]:
+    """Returns the table of a job, and the engines that were seen there. Raises TableNotFoundError."""
+    table, sightings = _BEFORE.read(connection, {"of_table": job.table_id, "of_tables": [job.table_id]})
+    return table_store.existing(table, job.table_id), sightings.get(job.table_id, {})
+
+
 def _work_order(
     connection: Connection, job: Job, config: LeaseConfig, cipher: SecretCipher, now: datetime
 ) -> WorkOrder:
-    table = table_store.get(connection, job.table_id)
-    sightings = watch_store.engines_of(connection, job.table_id)
+    table, sightings = _table_of(connection, job)
     if loses_batches(job.kind, job.params, table, sightings):
         # The job was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
-    if needs := retention_needs.of_job(connection, job, now):
+    if needs := retention_needs.of_job(connection, job, table, now):
         job = job.evolve(params={**job.params, **needs})
     declared = table.to_contract(sightings, cipher)
     if declared.lock.wait_seconds is None:
@@ -201,11 +212,11 @@ def heartbeat(
     try:
         with writing(database.engine) as connection:
             job = lease_store.held(connection, job_id, beat.attempt, holder)
-            lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
+            after = lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
             job_log.append(connection, job.id, job.attempt, beat.log)
             if job.worker_id:
                 worker_store.seen(connection, job.worker_id, now)
-            events = job_changes.of_heartbeat(connection, job, job_store.get(connection, job_id), now)
+            events = job_changes.of_heartbeat(connection, job, after, now)
             outbox.publish(connection, events, now=now)
     except LeaseLostError:
         return HeartbeatAnswer.LOST

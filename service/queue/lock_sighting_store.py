@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import Documents
 from service.db.upsert import insert
 from service.model.lock_state import LockState
 from service.queue.lock_sighting import LockSighting
@@ -19,10 +21,7 @@ _r = schema.tables
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, LockSighting]:
     """Returns the last sightings of these tables, if their locks are checked."""
-    if not table_ids:
-        return {}
-    rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids)})
-    return {row.table_id: LockSighting.of_row(row) for row in rows}
+    return OF_TABLES.read(connection, {"of_tables": list(table_ids)}) if table_ids else {}
 
 
 def in_the_way(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, LockSighting]:
@@ -77,14 +76,21 @@ def forget(connection: Connection, table_ids: Collection[str]) -> None:
         connection.execute(_l.delete().where(_l.c.table_id.in_(list(table_ids))))
 
 
-def watched(connection: Connection) -> set[str]:
-    return set(connection.execute(_WATCHED).scalars())
+class Watched(NamedTuple):
+    """A lock that is checked: whether it holds jobs back, and when it is checked next."""
+
+    holds_back: bool
+    next_look_at: datetime
 
 
-def is_any_due(connection: Connection, now: datetime) -> bool:
-    return connection.execute(_ANY_DUE, {"now": now}).first() is not None
+def watched(connection: Connection) -> dict[str, Watched]:
+    """Returns the locks that are checked, by table id."""
+    return {table_id: Watched(*found) for table_id, *found in connection.execute(_WATCHED)}
 
 
-_WATCHED = sa.select(_l.c.table_id)
-_ANY_DUE = _WATCHED.where(_l.c.next_look_at <= sa.bindparam("now")).limit(1)
-_OF_TABLES = sa.select(_l).where(schema.among(_l.c.table_id, "of_tables"))
+_WATCHED = sa.select(_l.c.table_id, _l.c.holds_back, _l.c.next_look_at)
+_sightings = Documents(LockSighting, _l)
+OF_TABLES = _sightings.all_of(_sightings.select().where(schema.among(_l.c.table_id, "of_tables"))).then(
+    lambda found: {each.table_id: each for each in found}
+)
+"""Reads what `of_tables` returns."""

@@ -9,15 +9,16 @@ from typing import Any
 from sqlalchemy import Connection
 
 from jobs.kinds.registry import KINDS
-from service.catalog import commit_store, consumer_store, table_store
+from service.catalog import commit_store, consumer_store
 from service.catalog.consumer import awaited
+from service.catalog.registration import Registration
 from service.incidents import store
 from service.incidents.incident import IncidentKind
 from service.policies.policy_registry import effective_of
 from service.queue.job import Job
 
 
-def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
+def of_job(connection: Connection, job: Job, table: Registration, now: datetime) -> dict[str, Any]:
     """Returns parameters that are added when a worker leases the job; empty for most kinds. `consumers` are the
     consumers that have reported recently, each with its last instant. `seen` is the last instant that the service has
     recorded. A later one must not be archived yet: if no poll has seen it before, its event is late, or is lost in
@@ -26,7 +27,7 @@ def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
     wanted = KINDS[job.kind].by_service()
     if not wanted:
         return {}
-    hours = effective_of(connection, table_store.get(connection, job.table_id)).policy.cleaning.consumer_hours
+    hours = effective_of(connection, table).policy.cleaning.consumer_hours
     found = awaited(consumer_store.of_table(connection, job.table_id), hours, now)
     consumers = {"consumers": [{"name": each.name, "instant": each.instant} for each in found]} if found else {}
     if "keep" not in wanted:

@@ -19,6 +19,7 @@ from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
 from service.catalog.registration import Registration
 from service.db import audit_record
+from service.db.documents import AtOnce
 from service.db.engine import writing
 from service.delivery import outbox
 from service.events.database import Database
@@ -30,14 +31,17 @@ from service.model.job_errors import (
     IncidentOpenError,
     JobNotCancellableError,
 )
+from service.policies import store as policy_store
 from service.policies.policy import Policy
-from service.policies.policy_registry import effective_of
+from service.policies.precedence import Subject, effective
 from service.queue import breaker_store, job_store, job_trace, retry
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job, JobState
 from service.queue.job_events import job_ended, job_queued
+
+_BEFORE = AtOnce(table_store.OF_ID, watch_store.ENGINES, policy_store.EVERY, policy_store.OF_TABLE)
 
 
 @dataclass(frozen=True)
@@ -105,13 +109,14 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
     with writing(database.engine) as connection:
         if asked.retry_of is not None and (running := job_store.active_retry(connection, asked.retry_of)):
             return Submission(running, is_new=False)
-        table = table_store.get(connection, table_id)
+        found, sightings, patterns, own = _BEFORE.read(connection, {"of_table": table_id, "of_tables": [table_id]})
+        table, seen = table_store.existing(found, table_id), sightings.get(table_id, {})
         check_declared(table.to_contract({}, database.cipher), permissions)
         check_metastore(kind, params, permissions)
-        wanted = asked.job(effective_of(connection, table).policy, now)
-        if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):
+        wanted = asked.job(effective(patterns, Subject.of(table), own).policy, now)
+        if loses_batches(kind, params, table, seen):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
-        job = job_store.submit(connection, wait_for_writers.held_back(connection, wanted, table, now))
+        job = job_store.submit(connection, wait_for_writers.held_back(connection, wanted, table, seen, now))
         if job.id == wanted.id:
             audit_record.about("job", job.id)
             _refuse_impossible(job, table)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
 
+from service.catalog import table_store
+from service.db.documents import AtOnce
 from service.queue import breaker_store, lease_store, lock_sighting_store, worker_store
 from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
@@ -25,21 +28,37 @@ class Wait:
     breaker: Breaker | None = None
 
 
-def waits_of(
-    connection: Connection, jobs: Sequence[Job], now: datetime, workers: Sequence[Worker] | None = None
-) -> dict[str, Wait]:
-    """Returns what each of the jobs waits for, by job id. If one is queued, the held jobs and the workers are read,
-    once for all jobs; `workers` saves the second query."""
-    tables = {job.table_id for job in jobs if job.state is JobState.QUEUED}
-    held = lease_store.on_tables(connection, tables) if tables else {}
-    if workers is None:
-        workers = worker_store.every(connection) if tables else []
-    locks = lock_sighting_store.of_tables(connection, tables)
-    breakers = breaker_store.of_tables(connection, tables, now)
-    found = {}
+@dataclass(frozen=True)
+class Waiting:
+    """What some jobs wait for, by job id, with all workers, and the names of the jobs' tables by their ids."""
+
+    waits: Mapping[str, Wait]
+    names: Mapping[str, str]
+    workers: Sequence[Worker]
+
+
+def waiting_of(connection: Connection, jobs: Sequence[Job], now: datetime) -> Waiting:
+    """Reads what the jobs wait for, in one statement."""
+    tables = {job.table_id for job in jobs}
+    held, locks, breakers, workers, names = _ALL.read(
+        connection, {"of_tables": list(tables), **breaker_store.since(now)}
+    )
+    of_tables = defaultdict(list)
+    for job in held:
+        of_tables[job.table_id].append(job)
+    waits = {}
     for job in jobs:
         is_breakable = job.state is JobState.QUEUED and not job.dry_run
         breaker = breakers.get((job.table_id, job.kind)) if is_breakable else None
-        of_table, lock = held.get(job.table_id, []), locks.get(job.table_id)
-        found[job.id] = Wait(now, waits_for(job, of_table, workers, now, lock=lock, breaker=breaker), breaker)
-    return found
+        what = waits_for(job, of_tables[job.table_id], workers, now, lock=locks.get(job.table_id), breaker=breaker)
+        waits[job.id] = Wait(now, what, breaker)
+    return Waiting(waits, names, workers)
+
+
+_ALL = AtOnce(
+    lease_store.HELD_ON_TABLES,
+    lock_sighting_store.OF_TABLES,
+    breaker_store.OF_TABLES,
+    worker_store.EVERY,
+    table_store.NAMES,
+)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from jobs.contract import WorkerInfo, WorkerState
 from service.db import schema
+from service.db.documents import Documents, rows_of
 from service.db.upsert import upsert
-from service.model.record import read
 from service.outcome.read_cost import ReadRates
 from service.queue.job import HELD
 from service.queue.worker import Worker
 
 _w = schema.workers
 _j = schema.jobs
+_INFOS = Documents(WorkerInfo, _w)
+_Row = tuple[str, WorkerInfo, datetime, datetime, str | None]
 
 _PROBED = 9
 """Number of workers, latest calls first, whose measured read rates count."""
@@ -29,8 +32,9 @@ _FRESH = sa.select(_w.c.state, _w.c.executors).where(_IS_WORKER, _w.c.last_seen 
 _SEEN = _w.update().where(_IS_WORKER, _w.c.last_seen <= sa.bindparam("seen"))
 # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+# Each row has one of the jobs of a worker, if it holds any.
 _EVERY = (
-    sa.select(_w, _j.c.id.label("job_id"))
+    sa.select(_w.c.id, _INFOS.value().label("info"), _w.c.first_seen, _w.c.last_seen, _j.c.id.label("job_id"))
     .select_from(_w.outerjoin(_j, sa.and_(_j.c.worker_id == _w.c.id, _IS_HELD)))
     .order_by(_w.c.last_seen.desc(), _w.c.id, _j.c.leased_at, _j.c.id)
 )
@@ -68,13 +72,20 @@ def seen(connection: Connection, worker_id: str, now: datetime) -> None:
 
 def every(connection: Connection) -> list[Worker]:
     """Returns all workers with the jobs that they hold, the most recently seen first."""
+    return EVERY.read(connection)
+
+
+def _workers(rows: Iterable[_Row]) -> list[Worker]:
     found = []
-    # Each row has one of the jobs of a worker, if it holds any.
-    for _, rows in groupby(connection.execute(_EVERY), key=attrgetter("id")):
-        row, *others = rows
-        info, jobs = read(WorkerInfo, row), [each.job_id for each in (row, *others) if each.job_id is not None]
-        found.append(Worker(row.id, info, row.first_seen, row.last_seen, tuple(jobs)))
+    for _, (row, *others) in groupby(rows, key=itemgetter(0)):
+        worker_id, info, first_seen, last_seen, _ = row
+        jobs = tuple(job_id for *_, job_id in (row, *others) if job_id is not None)
+        found.append(Worker(worker_id, info, first_seen, last_seen, jobs))
     return found
+
+
+EVERY = rows_of(_Row, _EVERY).then(_workers)
+"""Reads what `every` returns."""
 
 
 def read_rates(connection: Connection) -> ReadRates:

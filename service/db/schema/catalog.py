@@ -1,6 +1,10 @@
 """Registered tables, and the state in which the last poll found them."""
 
+from typing import Any
+
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from service.db.schema.core import Serial, UtcDateTime, metadata
 
@@ -81,12 +85,49 @@ commits = sa.Table(
     sqlite_autoincrement=True,
 )
 
+
+class _InSummary(sa.ColumnElement[int]):
+    """A figure in the summary of a snapshot."""
+
+    inherit_cache = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@compiles(_InSummary, "postgresql")
+def _of_postgresql(element: _InSummary, _: SQLCompiler, **__: Any) -> str:
+    if element.name != "delta_commits":
+        return f"(summary ->> '{element.name}')::bigint"
+    commits = "(summary #>> '{since_compaction,commits}')::bigint"
+    return f"CASE WHEN summary ->> 'table_type' = 'MERGE_ON_READ' THEN {commits} END"
+
+
+@compiles(_InSummary, "sqlite")
+def _of_sqlite(element: _InSummary, _: SQLCompiler, **__: Any) -> str:
+    def member(path: str) -> str:
+        # Python's encoder may have written NaN, which is no JSON.
+        return f"CASE WHEN json_valid(summary) THEN json_extract(summary, '$.{path}') END"
+
+    if element.name != "delta_commits":
+        return f"CAST({member(element.name)} AS BIGINT)"
+    commits = f"CAST({member('since_compaction.commits')} AS BIGINT)"
+    return f"CASE WHEN {member('table_type')} = 'MERGE_ON_READ' THEN {commits} END"
+
+
 snapshots = sa.Table(
     "snapshots",
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("taken_at", UtcDateTime, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
+    # The database derives these from the summary, so that sums over all tables need not parse it. SQLite computes them
+    # at each read that does not go by the index.
+    *(
+        sa.Column(name, sa.BigInteger, sa.Computed(_InSummary(name), persisted=True))
+        for name in ("log_bytes", "base_bytes", "timeline_commits", "delta_commits")
+    ),
+    sa.Index("ix_snapshots_figures", "log_bytes", "base_bytes", "timeline_commits", "delta_commits"),
 )
 
 # How each table develops: see `service.catalog.sample_store`. `slot` is the time in units of `step` seconds.

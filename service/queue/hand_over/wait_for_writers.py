@@ -11,17 +11,17 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from jobs.kinds.registry import RESCALES
-from service.catalog import commit_store, watch_store
+from service.catalog import commit_store
 from service.catalog.registration import Registration
 from service.events.event import Event
+from service.lake.engine_sighting import Sightings
 from service.queue import job_events
 from service.queue.hand_over import policy, store
 from service.queue.job import Job
 
 
-def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> Job:
+def held_back(connection: Connection, job: Job, table: Registration, sightings: Sightings, now: datetime) -> Job:
     """Returns `job` as waiting for the writers if it must wait, else unchanged. Does not store the change."""
-    sightings = watch_store.engines_of(connection, table.id)
     is_committed = any(commit_store.is_known(connection, table.id, instant) for instant in job.instants)
     if not policy.must_wait(job, table, sightings, is_committed=is_committed):
         return job
@@ -34,9 +34,11 @@ def draining_events(job: Job, table: Registration, now: datetime) -> list[Event]
     return [job_events.expansion_held_back(job, table, now)] if is_draining else []
 
 
-def hold_back(connection: Connection, job: Job, table: Registration, now: datetime) -> list[Event]:
+def hold_back(
+    connection: Connection, job: Job, table: Registration, sightings: Sightings, now: datetime
+) -> list[Event]:
     """Makes a queued job wait if it must, and returns the events about that; none if the job may start."""
-    waiting = held_back(connection, job, table, now)
+    waiting = held_back(connection, job, table, sightings, now)
     if not waiting.waits_for_writers or waiting.hand_over is None:
         return []
     store.begin(connection, job, waiting.hand_over)

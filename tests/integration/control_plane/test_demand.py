@@ -14,7 +14,8 @@ from service.access.token import Role
 from service.catalog import snapshot_store, table_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
-from service.lake.snapshot import PartitionDetail, PartitionState
+from service.lake.snapshot import PartitionDetail, PartitionState, TableSnapshot
+from service.lake.table import TableType
 from service.queue import demand_store, job_store, lease_store
 from service.queue.demand import Demand, Queued, demand
 from service.queue.job import Job
@@ -47,6 +48,9 @@ class Queue:
             table_store.register(connection, Registration(table, f"/lake/{table}", table, now, now))
             states = [PartitionState(f"p{n}", base_bytes=base, log_bytes=log) for n, (base, log) in enumerate(sizes)]
             snapshot_store.save_partitions(connection, table, None, [PartitionDetail(state) for state in states])
+            snapshot = TableSnapshot(table, now, TableType.MERGE_ON_READ)
+            if sizes:
+                snapshot_store.save(connection, snapshot_store.Stored(snapshot))
 
     def add(self, table: str, kind: JobKind, group: str = "default", **changes: Any) -> str:
         self._made += 1

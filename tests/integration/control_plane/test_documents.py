@@ -13,7 +13,7 @@ from jobs.contract import JobKind, Problem, Progress, TableLock, WriterEngine
 from service.catalog import table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db import schema
-from service.db.documents import together
+from service.db.documents import AtOnce, pairs_of, rows_of, together
 from service.db.engine import reading, writing
 from service.db.page import PageRequest
 from service.lake.engine_sighting import Mark
@@ -87,6 +87,30 @@ def test_each_value_comes_back_as_it_was_stored(engine: sa.Engine, a_table: Regi
         assert job_store.get(connection, "job_7") == jobs[7]
         rows = connection.execute(sa.select(schema.jobs).order_by(schema.jobs.c.created_at.desc()))
         assert [Job.of_row(row) for row in rows] == newest
+
+
+def test_rows_and_readings_at_once_come_back_as_they_were_stored(engine: sa.Engine, a_table: Registration) -> None:
+    chance = Random(35)
+    jobs = [odd_job(number, chance) for number in range(50)]
+    with writing(engine) as connection:
+        for job in jobs:
+            job_store.submit(connection, job)
+    j = schema.jobs
+    columns = (j.c.id, j.c.created_at, j.c.starts_by, j.c.worth, j.c.dry_run, j.c.attempt, j.c.reason, j.c.params)
+    query = sa.select(*columns).where(j.c.table_id == sa.bindparam("of_table")).order_by(j.c.created_at)
+    kinds = tuple[str, datetime, datetime | None, float | None, bool, int, str | None, dict[str, Any]]
+    rows, every = rows_of(kinds, query), JOBS.all_of(JOBS.select().order_by(j.c.created_at))
+    one = JOBS.one_of(JOBS.select().where(j.c.id == sa.bindparam("of_job")))
+    names = pairs_of(str, sa.select(j.c.id, j.c.reason).where(j.c.table_id == sa.bindparam("of_table")))
+    wanted = [
+        (job.id, job.created_at, job.starts_by, job.worth, True, job.attempt, job.reason, job.params) for job in jobs
+    ]
+    with reading(engine) as connection:
+        found = AtOnce(rows, every, one, names).read(connection, {"of_table": a_table.id, "of_job": "job_7"})
+        assert found == [wanted, jobs, jobs[7], {job.id: job.reason for job in jobs if job.reason is not None}]
+        assert rows.read(connection, {"of_table": a_table.id}) == wanted
+        nothing = AtOnce(rows, one, names).read(connection, {"of_table": "tbl_away", "of_job": "job_away"})
+        assert nothing == [[], None, {}]
 
 
 def test_a_document_that_is_not_quite_json_is_read_as_before(sqlite: sa.Engine) -> None:

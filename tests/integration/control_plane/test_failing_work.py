@@ -69,7 +69,7 @@ def leased(service: Service) -> Job:
 
 def waits_for(service: Service, job: Job) -> str | None:
     with reading(service.engine) as connection:
-        return waiting.waits_of(connection, [job_store.get(connection, job.id)], service.clock())[job.id].what
+        return waiting.waiting_of(connection, [job_store.get(connection, job.id)], service.clock()).waits[job.id].what
 
 
 def test_a_failed_attempt_waits_until_others_had_nine_times_its_slot_seconds(service: Service) -> None:

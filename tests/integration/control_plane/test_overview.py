@@ -84,7 +84,7 @@ def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_man
     ill(engine, clock, range(2, 30))
     clock.advance(MOST_AGE.total_seconds() + 1)
     shown = get(api)
-    assert selects(engine, lambda: get(api)) == few <= 24
+    assert selects(engine, lambda: get(api)) == few <= 13
     assert shown["at"] == shown["problems"]["as_of"]
     assert shown["problems"]["counts"]["critical"] == 30
     assert len(shown["problems"]["items"]) == 20

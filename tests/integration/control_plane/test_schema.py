@@ -11,10 +11,12 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
+from service.catalog import table_statistics
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
 from service.model.errors import DatabaseUnavailableError, SettingsError
 
+SNAPSHOT = ("table_id", "taken_at", "summary")
 MOMENTS = ("created_at", "not_before")
 OLD_JOB = {
     "id": "j",
@@ -93,6 +95,37 @@ def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(empty_d
         assert connection.execute(sa.select(schema.jobs.c.worker_group)).scalars().all() == ["default"]
         [waiting] = connection.execute(sa.select(schema.planning)).all()
     assert (waiting.table_id, waiting.deferred_for, waiting.due_since) == ("t", "*", now)
+    engine.dispose()
+
+
+def test_sums_over_snapshots_come_to_a_database_that_has_some(empty_database: str) -> None:
+    engine = open_engine(empty_database)
+    assert migrate.upgrade(engine, "0045") == "0045"
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    empty = {"profile": {}, "lock": {}, "writers": {}, "hudi_options": {}}
+    large = 2**62
+    merged = {"log_bytes": large, "base_bytes": 3, "table_type": "MERGE_ON_READ", "since_compaction": {"commits": 4}}
+    copied = {"log_bytes": 5, "timeline_commits": 6, "table_type": "COPY_ON_WRITE", "since_compaction": {"commits": 7}}
+    summaries = [merged, copied, {"table_type": "MERGE_ON_READ", "since_compaction": None}]
+    snapshots = sa.table("snapshots", *(sa.column(name, schema.snapshots.c[name].type) for name in SNAPSHOT))
+    with writing(engine) as connection:
+        for table_id in "abcd":
+            made = {"id": table_id, "base_path": table_id, "name": table_id, "created_at": now, "updated_at": now}
+            connection.execute(schema.tables.insert().values(**made, **empty))
+        for table_id, summary in zip("abc", summaries, strict=True):
+            connection.execute(snapshots.insert().values(table_id=table_id, taken_at=now, summary=summary))
+        if engine.dialect.name == "sqlite":
+            # Python's encoder has written NaN, which JSON does not have.
+            query = "INSERT INTO snapshots SELECT 'd', taken_at, '{\"log_bytes\": NaN}' FROM snapshots LIMIT 1"
+            connection.exec_driver_sql(query)
+    migrate.upgrade(engine)
+    with writing(engine) as connection:
+        found = table_statistics.statistics(connection)
+        assert (found.log_bytes, found.base_bytes, found.largest_log_bytes) == (large + 5, 3, large)
+        assert (found.delta_commits, found.timeline_commits) == (4, 6)
+        # A replica of an earlier version writes the summary only.
+        connection.execute(snapshots.update().where(snapshots.c.table_id == "b").values(summary={"log_bytes": 9}))
+        assert table_statistics.statistics(connection).log_bytes == large + 9
     engine.dispose()
 
 

@@ -1,0 +1,106 @@
+"""Calls that come often execute few statements. Each statement costs a thread a message, a wait for the answer, and a
+wait for its next turn of the interpreter: in a busy service that takes longer than most queries."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Never
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from jobs.contract import Outcome, Result
+from service.api.app import create_app
+from service.model.errors import FleetUnavailableError
+from tests.support.contexts import changed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.api.dependencies import AppContext
+    from service.catalog.registration import Registration
+
+pytestmark = pytest.mark.usefixtures("a_table")
+
+LEASE = {"worker_id": "w", "worker": {"slots": 4, "state": "ready"}}
+
+
+class NoForecasts:
+    """The process of all tables, which computes forecasts with statements of its own, is away."""
+
+    def run(self, *_: Any, **__: Any) -> Never:
+        raise FleetUnavailableError
+
+
+@pytest.fixture
+def calls(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
+    app = create_app(changed(app_context, engine=engine, fleet=NoForecasts()))
+    headers = {"Content-Type": "application/json"}
+    with TestClient(app, base_url="http://127.0.0.1/v1", headers=headers) as client:
+        yield client
+
+
+@contextmanager
+def executed(engine: sa.Engine) -> Iterator[list[str]]:
+    """Yields the statements, without those about the caller's token, which is kept for a moment."""
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if "FROM tokens" not in statement:
+            statements.append(statement)
+
+    sa.event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", note)
+
+
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        ("/tables", 2),
+        ("/tables/tbl_1", 2),
+        ("/tables/tbl_1/policy", 1),
+        ("/jobs", 2),
+        ("/jobs?state=queued", 2),
+        ("/workers", 1),
+    ],
+)
+def test_a_call_that_reads(calls: TestClient, engine: sa.Engine, path: str, most: int) -> None:
+    calls.post("/tables/tbl_1/jobs", json={"kind": "audit"}).raise_for_status()
+    with executed(engine) as statements:
+        calls.get(path).raise_for_status()
+    assert len(statements) <= most, statements
+
+
+def test_a_submission(calls: TestClient, engine: sa.Engine) -> None:
+    with executed(engine) as statements:
+        answer = calls.post("/tables/tbl_1/jobs", json={"kind": "compaction", "dry_run": True})
+    assert (answer.status_code, answer.json()["table_name"]) == (202, "orders")
+    assert len(statements) <= 8, statements
+
+
+def test_a_callback(calls: TestClient, engine: sa.Engine, a_table: Registration) -> None:
+    message = {"commitTime": "20260101000000000", "tableName": "orders", "basePath": a_table.base_path}
+    with executed(engine) as statements:
+        calls.post("/callbacks/hudi", json={**message, "hoodieWriteStat": []}).raise_for_status()
+    assert len(statements) == 1, statements
+
+
+def test_the_calls_of_a_worker(calls: TestClient, engine: sa.Engine) -> None:
+    for kind in ("audit", "cleaning"):
+        calls.post("/tables/tbl_1/jobs", json={"kind": kind}).raise_for_status()
+    for _ in range(2):
+        calls.post("/worker/announcements", json=LEASE).raise_for_status()
+        with executed(engine) as statements:
+            order = calls.post("/worker/leases", json=LEASE).json()["plan"]
+        assert len(statements) <= 16, statements
+        path = f"/worker/leases/{order['job_id']}"
+        calls.post(f"{path}/heartbeat", json={"attempt": 1}).raise_for_status()
+        with executed(engine) as statements:
+            calls.post(f"{path}/heartbeat", json={"attempt": 1}).raise_for_status()
+        assert len(statements) <= 3, statements
+        report = {"attempt": 1, "result": Result(Outcome.SUCCEEDED).to_json()}
+        calls.post(f"{path}/result", json=report).raise_for_status()
