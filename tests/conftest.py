@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import class_archive, rewriting, shared_tables
+from tests.support import authorities, class_archive, rewriting, shared_tables
 from tests.support import postgresql as postgresql_server
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+    if "httpx" in sys.modules:
+        authorities.share()
 
 
 def pytest_configure(config: pytest.Config) -> None:

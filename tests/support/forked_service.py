@@ -119,10 +119,12 @@ def _serve(asked: socket.socket) -> None:
     import service.cli.main
     import service.cli.serving  # noqa: F401
     from service.api import app
+    from service.delivery.http import trusted
     from tests.support.contexts import context_of
 
     # FastAPI takes half a CPU second to prepare the routes, which then stay prepared.
     app.create_app(context_of(sa.create_engine("sqlite://")))
+    trusted()
     gc.collect()
     gc.freeze()
     woken, waking = os.pipe()
