@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 from jobs.format.index_definitions import COLUMN_STATISTICS, PARTITION_STATISTICS
 from jobs.format.meta_columns import PARTITION_PATH
 from jobs.hudi import base_files, file_indexes, indexes, metadata_table
-from jobs.hudi.index_entries import entries_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.partition_pruning import narrowed
 from jobs.hudi.records import FileSlice
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_RECORD = "ColumnStatsMetadata"  # the field of `HoodieMetadataRecord`
 _MOST_FILES = 64
 _MOST_COLUMNS = 32
 _MOST_BYTES = 1 << 30
@@ -94,15 +92,18 @@ def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
         return Compared()
     found = Compared()
     with translated("comparing the statistics of partitions with the rows"):
-        frame, record = current(table), F.col(_RECORD)
-        every = _kept(table, PARTITION_STATISTICS)
-        # If a column is no longer indexed, Hudi ignores its bounds, but still skips the partitions without an entry.
-        columns = {row[0] for row in every.select(record["columnName"]).distinct().collect()}
-        defined = _defined(table)
-        types = {name: kind for name, kind in _flat(frame).items() if name in defined | columns}
+        frame, defined = current(table), _defined(table)
         # Hudi prunes by the values of partition columns, and not by their statistics.
-        types = {name: kind for name, kind in types.items() if name not in table.partition_fields}
-        entries, indexed = _scanned(every, paths), paths if columns else ()
+        types = {name: kind for name, kind in _flat(frame).items() if name not in table.partition_fields}
+        with metadata_table.reader(table) as metadata:
+            raw_key = table.jvm.hudi.metadata.ColumnStatsIndexPrefixRawKey
+            keys = [raw_key(name, path) for name in types for path in paths]
+            entries = _by_place(_scanned(table, metadata, PARTITION_STATISTICS, keys))
+            # If a column is no longer indexed, Hudi ignores its bounds, but skips the partitions without an entry.
+            columns = {column for _, column in entries}
+            columns |= _indexed(table, metadata, types.keys() - columns - (defined if columns else set()))
+        types = {name: kind for name, kind in types.items() if name in defined | columns}
+        indexed = paths if columns else ()
         whole = [] if sum(sizes[each] for each in paths) > _MOST_BYTES else paths
         narrow = narrowed(table, frame, whole) if whole else None
         actual = (
@@ -181,24 +182,33 @@ def _flat(frame: DataFrame) -> dict[str, str]:
     return dict([each for each in types if not each[1].startswith(("array", "map", "struct"))][:_MOST_COLUMNS])
 
 
-def _kept(table: HudiTable, partition: str) -> DataFrame:
-    return entries_of(table, partition).where(~F.col(_RECORD)["isDeleted"])
+def _scanned(table: HudiTable, metadata: Any, partition: str, keys: Sequence[Any]) -> Iterator[Any]:
+    """Yields the records (`HoodieMetadataColumnStats`) with these keys, or with keys that begin with them, of all file
+    groups of a partition of the metadata table.
+
+    Spark cannot read all of them: Hudi 1.0 stores the metadata table's schema without meta fields, and a query of Hudi
+    1.2.0 cannot merge two records of statistics with it (`HoodieMetadataPayload.getInsertValue`).
+    """
+    wanted = table.jvm.hudi.common.data.HoodieListData.eager(table.jvm.objects(keys))
+    found = metadata.getRecordsByKeyPrefixes(wanted, partition, True).collectAsList()
+    records = (each.getData().getColumnStatMetadata().get() for each in found)
+    return (each for each in records if not each.getIsDeleted())
 
 
-def _scanned(every: DataFrame, places: Sequence[str]) -> dict[tuple[str, str], Any]:
-    """Returns the records of these places, by place and column."""
-    record = F.col(_RECORD)
-    rows = every.where(record["fileName"].isin(list(places))).select(F.to_json(record)).collect()
-    return {(each["fileName"], each["columnName"]): each for each in (_record(row[0]) for row in rows)}
+def _indexed(table: HudiTable, metadata: Any, columns: Collection[str]) -> set[str]:
+    """Returns those of these columns that have an entry of any partition."""
+
+    def has_entry(names: Collection[str]) -> bool:
+        keys = [table.jvm.hudi.metadata.ColumnStatsIndexPrefixRawKey(name) for name in names]
+        return any(True for _ in _scanned(table, metadata, PARTITION_STATISTICS, keys))
+
+    return {name for name in columns if has_entry([name])} if columns and has_entry(columns) else set()
 
 
-def _record(text: str) -> dict[str, Any]:
-    """Returns a record of statistics with its values in the form of Avro's JSON. Spark reads a union as a struct."""
-    found: dict[str, Any] = json.loads(text)
-    for name in ("minValue", "maxValue"):
-        values = [each for each in (found.get(name) or {}).values() if isinstance(each, dict) and "value" in each]
-        found[name] = values[0] if values else None
-    return found
+def _by_place(records: Iterable[Any]) -> dict[tuple[str, str], Any]:
+    """Returns records of statistics by place and column. Avro prints a record as JSON."""
+    groups = (json.loads(str(each.toString())) for each in records)
+    return {(each["fileName"], each["columnName"]): each for each in groups}
 
 
 def sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
@@ -233,10 +243,12 @@ def figures(name: str, kind: str) -> list[Column]:
 
 def stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
     """Returns the records (`HoodieMetadataColumnStats`) by file name and column."""
-    if file_indexes.mixed_in(table, COLUMN_STATISTICS):  # Queries scan all file groups, a lookup only one of them.
-        return _scanned(_kept(table, COLUMN_STATISTICS), [item.base_name for item in chosen])
     jvm = table.jvm
     with metadata_table.reader(table) as metadata:
+        if file_indexes.mixed_in(table, COLUMN_STATISTICS):  # Queries scan all file groups, a lookup only one of them.
+            raw_key = jvm.hudi.metadata.ColumnStatsIndexRawKey
+            keys = [raw_key(item.partition, item.base_name, name) for item in chosen for name in columns]
+            return _by_place(_scanned(table, metadata, COLUMN_STATISTICS, keys))
         files = [jvm.hudi.common.util.collection.Pair.of(item.partition, item.base_name) for item in chosen]
         found = metadata.getColumnStats(jvm.objects(files), jvm.list(columns))
         # Avro prints a record as JSON.

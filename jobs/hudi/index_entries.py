@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.format.index_definitions import RECORDS, SECONDARY, IndexDefinition
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -16,7 +17,7 @@ from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
 from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.records import FileSlice
-from jobs.hudi.rows import current
+from jobs.hudi.rows import META_COLUMNS, current
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ MOST_NAMED = 100
 _SPECIAL, _OF_RECORD_KEY = r"([\\$\x00])", r"\$((?:[^\\$]|\\.)*)$"
 # Types whose values have the same text in the index as in Spark.
 SAME_TEXT = frozenset({"string", "tinyint", "smallint", "int", "bigint"})
+_META_FIELDS = META_COLUMNS[:5]  # `HoodieRecord.HOODIE_META_COLUMNS`
 _PARTS_OF_UUID = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
@@ -67,7 +69,7 @@ def _of_records(table: HudiTable, every: int) -> Differences:
         group = F.substring_index(FILE_NAME, "_", 1)
         rows = current(table).select(F.col(PARTITION_PATH), F.col(RECORD_KEY), group)
         info = F.col("recordIndexMetadata")
-        entries = entries_of(table, RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
+        entries = _entries_of(table, RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
         return _differences(RECORDS, rows, entries, ("partition", "key", "file"), every)
 
 
@@ -81,7 +83,7 @@ def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differ
         is_same = dict(frame.dtypes).get(column) in SAME_TEXT
         text = F.coalesce(_escaped(value.cast("string")), F.lit("\0")) if is_same else F.lit("")
         rows = frame.select(text, key)
-        kept = entries_of(table, defined.name).where(~F.col("SecondaryIndexMetadata.isDeleted"))
+        kept = _entries_of(table, defined.name).where(~F.col("SecondaryIndexMetadata.isDeleted"))
         record = F.regexp_extract("key", _OF_RECORD_KEY, 1)
         before = F.expr("substring(key, 1, length(key) - length(record) - 1)") if is_same else F.lit("")
         entries = kept.withColumn("record", record).select(before, F.col("record"))
@@ -111,10 +113,17 @@ def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[s
     return Differences(index, *(tuple(_text(row.asDict()) for row in rows) for rows in (missing, beyond)))
 
 
-def entries_of(table: HudiTable, partition: str) -> DataFrame:
-    """Returns the records of a partition of the metadata table, read as a Hudi table."""
+def _entries_of(table: HudiTable, partition: str) -> DataFrame:
+    """Returns the records of an index in the metadata table, read as a Hudi table.
+
+    Hudi 1.0 stores the schema of the metadata table without meta fields, with which a query of Hudi 1.2.0 cannot merge
+    two records (`HoodieMetadataPayload.getInsertValue`), so they are given.
+    """
+    path = f"{table.base_path}/{FOLDER}/{partition}"
     reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "false")
-    return reader.load(f"{table.base_path}/{FOLDER}/{partition}")
+    found = reader.load(path)
+    lacking = [StructField(name, StringType()) for name in _META_FIELDS if name not in found.columns]
+    return reader.schema(StructType([*lacking, *found.schema])).load(path) if lacking else found
 
 
 def _file_id(info: Column) -> Column:
