@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from msgspec import UNSET
@@ -38,7 +39,7 @@ from jobs.services.checks import (
     table_parts,
     timeline,
 )
-from jobs.services.checks.examination import Check, examine
+from jobs.services.checks.examination import Check, examine, not_made
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import PartitionRows, count_rows
 from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionValuesError
@@ -63,6 +64,7 @@ PROOFS: dict[str, Check] = {
 """Checks that read no rows."""
 
 _ROLLED_BACK = "rows of rolled back commits"
+_HIDDEN = "rows that statistics hide"
 
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
@@ -166,7 +168,7 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
         found = count_rows(table, table.bucket_rules(), with_forms=True)
     except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
         # Another check's finding says which files are gone or damaged.
-        return result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows", reason=error.problem())))
+        return _without(result, {"rows": error})
     findings = list(result.findings)
     if table.bucket_rules() is None or table.has_meta_fields:
         result = result.having(misplaced=sum(each.misplaced for each in found))
@@ -180,19 +182,26 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
     readers = _by_both_readers(table, found) if differ else UNSET
     context.step("looking for rows that statistics hide")
     hidden = 0
+    failed: dict[str, JobError] = {}
     try:
         hidden = hidden_by_statistics(table, _probes(found))
     except MetadataTableError as error:
-        not_made = CheckNotMade(check="rows that statistics hide", reason=error.problem())
-        result = result.having(unchecked=(*result.unchecked, not_made))
-    return result.having(
+        failed[_HIDDEN] = error
+    result = result.having(
         rows=sum(each.rows for each in found),
         duplicates=sum(each.duplicates for each in found),
         key_digest=str(KeyDigest.sum(each.digest for each in found)),
         findings=tuple(findings),
+        checked=(*result.checked, "rows", *({_HIDDEN} - failed.keys())),
         readers=readers,
         keys_hidden_by_statistics=hidden,
     )
+    return _without(result, failed)
+
+
+def _without(result: AuditResult, failed: Mapping[str, JobError]) -> AuditResult:
+    found = not_made(failed)
+    return result.having(findings=(*result.findings, *found.findings), unchecked=(*result.unchecked, *found.unchecked))
 
 
 def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[RowsOfReaders, ...]:
