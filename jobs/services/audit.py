@@ -176,6 +176,7 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
     else:
         (reason,) = preflight.no_meta_fields(table)
         result = result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows in buckets", reason=reason)))
+    findings += [each.result("rows") for each in buckets.in_wrong_partition(found)]
     forms = sum((Counter(each.forms) for each in found), Counter())
     findings += [each.result("rows") for each in record_keys.faults(forms)]
     differ = any(each.type == metadata_table.OUT_OF_STEP for each in findings)
