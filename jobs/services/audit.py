@@ -34,6 +34,7 @@ from jobs.services.checks import (
     metadata_table,
     overwritten,
     record_keys,
+    remains,
     rolled_back,
     statements,
     table_parts,
@@ -47,6 +48,7 @@ from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionVal
 PROOFS: dict[str, Check] = {
     "timeline files": timeline.files,
     "order of instants": timeline.order,
+    "unfinished rollbacks": remains.rollbacks,
     "files of commits": commits.files,
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
