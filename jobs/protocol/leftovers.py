@@ -14,6 +14,8 @@ from jobs.protocol.writers import ENDED_AFTER
 # A writer in single-writer mode sends no heartbeats. If writers are declared as stopped, one that began this recently
 # may still be ending.
 ENDING = timedelta(minutes=2)
+# A rollback deletes the files of one write, which takes minutes at most.
+ROLLED_BACK_BY = timedelta(hours=1)
 # A writer removes its markers right after its commit.
 REMOVED_BY = timedelta(minutes=10)
 
@@ -30,6 +32,15 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
     if table.declared.writers_retry_conflicts:
         return True
     return stopped and table.now() - wall_clock(item.requested) > ENDING
+
+
+def old_rollbacks(table: HudiTable, client: WriteClient) -> dict[str, str]:
+    """Returns the rollbacks that have been pending for so long that nobody works on them, each with the instant that it
+    rolls back. Hudi's rollbacks have no heartbeat."""
+    if all(item.action != "rollback" for item in table.pending()):
+        return {}
+    latest = table.now() - ROLLED_BACK_BY
+    return {rollback: each for rollback, each in client.pending_rollbacks().items() if _is_before(rollback, latest)}
 
 
 def old_markers(table: HudiTable, client: WriteClient) -> list[str]:

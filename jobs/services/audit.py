@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from msgspec import UNSET
@@ -33,12 +34,13 @@ from jobs.services.checks import (
     metadata_table,
     overwritten,
     record_keys,
+    remains,
     rolled_back,
     statements,
     table_parts,
     timeline,
 )
-from jobs.services.checks.examination import Check, examine
+from jobs.services.checks.examination import Check, examine, not_made
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import PartitionRows, count_rows
 from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionValuesError
@@ -46,6 +48,7 @@ from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionVal
 PROOFS: dict[str, Check] = {
     "timeline files": timeline.files,
     "order of instants": timeline.order,
+    "unfinished rollbacks": remains.rollbacks,
     "files of commits": commits.files,
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
@@ -63,6 +66,7 @@ PROOFS: dict[str, Check] = {
 """Checks that read no rows."""
 
 _ROLLED_BACK = "rows of rolled back commits"
+_HIDDEN = "rows that statistics hide"
 
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
@@ -166,7 +170,7 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
         found = count_rows(table, table.bucket_rules(), with_forms=True)
     except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
         # Another check's finding says which files are gone or damaged.
-        return result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows", reason=error.problem())))
+        return _without(result, {"rows": error})
     findings = list(result.findings)
     if table.bucket_rules() is None or table.has_meta_fields:
         result = result.having(misplaced=sum(each.misplaced for each in found))
@@ -174,25 +178,33 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
     else:
         (reason,) = preflight.no_meta_fields(table)
         result = result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows in buckets", reason=reason)))
+    findings += [each.result("rows") for each in buckets.in_wrong_partition(found)]
     forms = sum((Counter(each.forms) for each in found), Counter())
     findings += [each.result("rows") for each in record_keys.faults(forms)]
     differ = any(each.type == metadata_table.OUT_OF_STEP for each in findings)
     readers = _by_both_readers(table, found) if differ else UNSET
     context.step("looking for rows that statistics hide")
     hidden = 0
+    failed: dict[str, JobError] = {}
     try:
         hidden = hidden_by_statistics(table, _probes(found))
     except MetadataTableError as error:
-        not_made = CheckNotMade(check="rows that statistics hide", reason=error.problem())
-        result = result.having(unchecked=(*result.unchecked, not_made))
-    return result.having(
+        failed[_HIDDEN] = error
+    result = result.having(
         rows=sum(each.rows for each in found),
         duplicates=sum(each.duplicates for each in found),
         key_digest=str(KeyDigest.sum(each.digest for each in found)),
         findings=tuple(findings),
+        checked=(*result.checked, "rows", *({_HIDDEN} - failed.keys())),
         readers=readers,
         keys_hidden_by_statistics=hidden,
     )
+    return _without(result, failed)
+
+
+def _without(result: AuditResult, failed: Mapping[str, JobError]) -> AuditResult:
+    found = not_made(failed)
+    return result.having(findings=(*result.findings, *found.findings), unchecked=(*result.unchecked, *found.unchecked))
 
 
 def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[RowsOfReaders, ...]:

@@ -96,7 +96,7 @@ def _adopt(
         if not set(chosen) <= set(plan.slices):
             refuse(_written_meanwhile(table, plan, instant))
             # A write that was in flight has ended since the rows were counted.
-            counted = _counted(table, index, everything)
+            counted = _counted(table, index)
             refuse(_of_rows(counted, everything))
         try:
             written = route_rows(table, work, chosen, index.num_buckets)
@@ -173,7 +173,7 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
         return _Plan(index, instants, tuple(slices), (), tuple(problems))
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
     try:
-        counted = _counted(table, index, slices)
+        counted = _counted(table, index)
     except KeyWithoutBucketError as error:
         return _Plan(index, instants, tuple(slices), (), (error.problem(),))
     problems += _of_rows(counted, slices)
@@ -200,11 +200,11 @@ def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> l
     return problems
 
 
-def _counted(table: HudiTable, index: BucketIndex, slices: Iterable[FileSlice]) -> list[PartitionRows]:
-    """Counts the rows of these slices, which are all those of the table. Raises KeyWithoutBucketError before Hudi's
-    own `BucketIdentifier` would loop on such a key."""
-    places = {item.file_id: item.partition for item in slices}
-    return count_rows(table, BucketRules.uniform(index.num_buckets), places=places, hash_fields=index.hash_fields)
+def _counted(table: HudiTable, index: BucketIndex) -> list[PartitionRows]:
+    """Counts the table's rows. Raises KeyWithoutBucketError before Hudi's own `BucketIdentifier` would loop on such a
+    key."""
+    rules = BucketRules.uniform(index.num_buckets)
+    return count_rows(table, rules, most_places=None, hash_fields=index.hash_fields)
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:

@@ -26,7 +26,7 @@ from jobs.problems.undoing import (
     WRITER_ACTIVE,
 )
 from jobs.protocol import preflight
-from jobs.protocol.leftovers import is_leftover
+from jobs.protocol.leftovers import is_leftover, old_rollbacks
 from jobs.services.undoing import Attempt, undo
 
 
@@ -42,7 +42,7 @@ def _roll_back(attempt: Attempt[RollbackParams]) -> str:
     table, client, lock = attempt.table, attempt.client, attempt.lock
     instant = attempt.order.params.instant
     attempt.context.step("rolling back")
-    rollback = _begun(client, attempt.order) or client.new_instant()
+    rollback = _begun(table, client, attempt.order) or client.new_instant()
     attempt.context.instant(rollback)
     lock.verify()
     client.roll_back(instant, rollback)
@@ -52,17 +52,11 @@ def _roll_back(attempt: Attempt[RollbackParams]) -> str:
     return rollback
 
 
-def _begun(client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
-    """Returns the pending rollback of the instant by an earlier attempt of this job."""
-    pending = client.pending_rollbacks()
-    return next(
-        (
-            rollback
-            for rollback, instant in pending.items()
-            if rollback in order.earlier_instants and instant == order.params.instant
-        ),
-        None,
-    )
+def _begun(table: HudiTable, client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
+    """Returns the pending rollback of the instant by an earlier attempt of this job, or one that nobody works on."""
+    own = {each: instant for each, instant in client.pending_rollbacks().items() if each in order.earlier_instants}
+    begun = own | old_rollbacks(table, client)
+    return next((rollback for rollback, instant in begun.items() if instant == order.params.instant), None)
 
 
 def _described(attempt: Attempt[RollbackParams]) -> RollbackResult:
@@ -84,11 +78,14 @@ def _find(table: HudiTable, instant: str) -> Instant | None:
 
 def _problems(attempt: Attempt[RollbackParams]) -> list[Problem]:
     table, client, order = attempt.table, attempt.client, attempt.order
-    if _begun(client, order):
-        return []
     instant = order.params.instant
     item = _find(table, instant)
+    begun = _begun(table, client, order)
+    if begun in order.earlier_instants:
+        return []
     problems = preflight.lock_not_provable(table)
+    if begun and (item is None or item.state != "COMPLETED"):
+        return problems
     if item is None:
         return [*problems, NO_SUCH_INSTANT.because(instant)]
     if item.state == "COMPLETED":

@@ -162,10 +162,12 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
 
     details = run_job(spark, base, "audit", index=None).details
 
-    gone = {each["type"]: each["detail"] for each in details["findings"]}["commit-files-gone"]
-    assert gone.count(f" of {instant}") == 3
+    findings = {each["type"]: each for each in details["findings"]}
+    assert findings["commit-files-gone"]["detail"].count(f" of {instant}") == 3
     # No reader can read this table.
     assert [each["check"] for each in details["unchecked"]] == ["rows"]
+    assert findings["checks-not-made"]["check"] == "rows"
+    assert findings["checks-not-made"]["detail"].startswith("rows (")
     assert not details["clean"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
 from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.plans import schedule_clustering
+from tests.integration.plans import OtherRunner, schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter, let_heartbeat_expire
@@ -175,3 +177,34 @@ def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
     assert tables.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)
     assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_rollback_that_stays_pending_is_found_and_finished(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, *, is_gone: bool
+) -> None:
+    """A user's rollback dies before it has removed the commit's instant from the timeline, or right after that."""
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2)
+    last, timeline = last_commit(spark, base), base / ".hoodie" / "timeline"
+    left = {path: path.read_bytes() for path in timeline.glob(f"{last}.*")}
+    assert OtherRunner(spark, base, options).client.rollback(last)
+    (done,) = timeline.glob("*.rollback")
+    rollback = done.name.partition("_")[0]
+    done.unlink()
+    if not is_gone:
+        for path, content in left.items():
+            path.write_bytes(content)
+    before = tables.snapshot(spark, base)
+    params = {"instant": last, "table_name": "test"}
+
+    assert run_job(spark, base, "audit", {"rows": False}).details["findings"] == []
+    with pytest.raises(RefusedError):
+        run_job(spark, base, "rollback", params)
+    monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(hours=2))
+    (found,) = run_job(spark, base, "audit", {"rows": False}).details["findings"]
+    assert (found["type"], found["detail"]) == ("rollback-unfinished", f"{rollback} of {last}")
+
+    run_job(spark, base, found["cure"]["kind"], found["cure"]["params"])
+    audit = run_job(spark, base, "audit").details
+    assert (audit["clean"], audit["pending_instants"]) == (True, []), audit
+    assert tables.snapshot(spark, base) == before

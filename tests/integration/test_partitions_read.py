@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -17,7 +19,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.services import stray_rows
 from jobs.services.checks import row_counts
 from tests.integration import tables
-from tests.integration.run import hudi_table
+from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.contract import BucketIndex
     from jobs.hudi.table import HudiTable
 
 _KEYGEN, _TIME = "hoodie.datasource.write.keygenerator.class", "hoodie.keygen.timebased."
@@ -133,3 +136,28 @@ def test_a_partition_that_is_not_there_has_no_rows(spark: SparkSession, base: Pa
     first, *_ = table.partitions()
 
     assert rows.count_by_partition(table, [first, "none"]) == {first: 20, "none": 0}
+
+
+@pytest.mark.parametrize("index", [INDEX, None])
+def test_rows_that_name_another_partition_than_their_folder_are_found_by_an_audit(
+    spark: SparkSession, base: Path, index: BucketIndex | None
+) -> None:
+    """A narrowed read leaves them out."""
+    tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", num_buckets=4 if index else None)
+    paths = sorted(path.name for path in base.iterdir() if path.name != ".hoodie")
+    file = next((base / paths[0]).glob("*.parquet"))
+    found = pq.read_table(file)
+    at = found.schema.get_field_index(PARTITION_PATH)
+    moved = pa.array([paths[1]] * found.num_rows, found.schema.field(at).type)
+    pq.write_table(found.set_column(at, found.schema.field(at), moved), file)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    table = hudi_table(spark, base, index)
+    narrow = rows.of_partitions(table, [paths[1]])
+    wide = rows.current(table).where(F.col(PARTITION_PATH) == paths[1])
+    assert narrow.count() == wide.count() - found.num_rows
+
+    for kind in ("audit", "diagnosis"):
+        details = run_job(spark, base, kind, index=index).details
+        texts = {each["type"]: each["detail"] for each in details["findings"]}
+        assert texts["rows-in-wrong-partition"] == f"{found.num_rows} of '{paths[1]}'", details
+    assert run_job(spark, base, "audit", index=index).details["rows"] == 60

@@ -190,4 +190,5 @@ def test_an_audit_reads_what_hudi_can_read_by_the_paths_of_partitions_and_names_
     assert [each["reason"]["type"] for each in audit["unchecked"]] == (
         [] if is_readable else ["partition-values-unreadable"]
     )
+    assert [each["type"] for each in audit["findings"]] == ([] if is_readable else ["checks-not-made"])
     assert audit.get("rows") == (ROWS if is_readable else None)

@@ -107,6 +107,7 @@ def rows(examined: Examined) -> Iterator[Finding]:
         raise RefusedError(refused)
     found = count_rows(examined.table, examined.rules)
     yield from in_wrong_bucket(examined.table, found)
+    yield from in_wrong_partition(found)
     if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
         yield Finding(
             "duplicate-keys",
@@ -139,6 +140,21 @@ def in_wrong_bucket(table: HudiTable, found: Iterable[PartitionRows]) -> Iterato
         if known & {*by}
         else None,
     )
+
+
+def in_wrong_partition(found: Iterable[PartitionRows]) -> Iterator[Finding]:
+    """Finds counted rows that name another partition than that of their file."""
+    if counts := {each.path: f"{each.elsewhere} of '{each.path}'" for each in found if each.elsewhere}:
+        yield Finding(
+            "rows-in-wrong-partition",
+            "Rows are in the folder of another partition than they name",
+            counts,
+            "A query of the partition misses them, and one of the folder's partition has rows that are not its own. A"
+            " job that needs the rows of one partition may miss them, too.",
+            "Somebody moved or changed files by hand, or gave a commit to the wrong partition. Read the rows by"
+            " `_hoodie_partition_path` and `_hoodie_file_name`, write them again, and delete those in the wrong"
+            " folder.",
+        )
 
 
 def _in(partition: str, what: str) -> str:

@@ -32,12 +32,29 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
         table.reload()
     for name, found in examination.run(doubtful, "checking again").items():
         findings += [each.result(name) for each in confirmed(first[name], found)]
-    failed = examination.failed
-    return Examination(
-        findings=tuple(findings),
-        checked=tuple(name for name in checks if name not in failed),
-        unchecked=tuple(CheckNotMade(check=name, reason=error.problem()) for name, error in failed.items()),
+    failed = not_made(examination.failed)
+    return failed.having(
+        findings=(*findings, *failed.findings),
+        checked=tuple(name for name in checks if name not in examination.failed),
     )
+
+
+def not_made(failed: Mapping[str, JobError]) -> Examination:
+    """Returns these checks as `unchecked`. A finding says so, too, because an incident comes from a finding, and
+    nothing else shows that a damage may have been missed."""
+    if not failed:
+        return Examination()
+    unchecked = tuple(CheckNotMade(check=name, reason=error.problem()) for name, error in failed.items())
+    finding = Finding(
+        "checks-not-made",
+        "Checks of the table could not be made",
+        {each.check: f"{each.check} ({each.reason.title}: {each.reason.detail})" for each in unchecked},
+        "A damage that only these checks find stays unseen.",
+        "`unchecked` in the job's result has the reason of each check, and what to do. If another finding names damaged"
+        " or missing files, deal with that first. Then run the job again.",
+    )
+    # The checks that a daily audit leaves out come last: the incident stays until they are made again.
+    return Examination(findings=(finding.result(unchecked[-1].check),), unchecked=unchecked)
 
 
 class _Examination:

@@ -32,6 +32,20 @@ def writes(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def rollbacks(examined: Examined) -> Iterator[Finding]:
+    """Finds rollbacks that stay pending."""
+    if old := leftovers.old_rollbacks(examined.table, examined.client):
+        yield Finding(
+            "rollback-unfinished",
+            "Rollbacks were begun, and nobody finishes them",
+            {rollback: f"{rollback} of {instant}" for rollback, instant in old.items()},
+            "Some files of the instant may be gone, and others still be there. Nothing newer is archived, and jobs wait"
+            " for the rollback.",
+            "The process that rolled back has failed or died. A `rollback` of the same instant finishes it.",
+            Cure(kind=JobKind.ROLLBACK, params={"instant": min(old.values())}),
+        )
+
+
 def markers(examined: Examined) -> Iterator[Finding]:
     """Finds markers of instants that ended long ago."""
     if old := leftovers.old_markers(examined.table, examined.client):

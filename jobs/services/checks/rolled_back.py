@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def back(examined: Examined) -> Iterator[Finding]:
     """Finds rows with the commit time of an instant that was rolled back, as far as the active timeline has the
-    rollback. Hudi's `rollback_to_instant` (1.2) ignores pending plans: a compaction or clustering that has read the
-    rows before brings them back when it commits."""
+    rollback: the history has no bound, and restores are left out, too (`limits.md`). Hudi's `rollback_to_instant` (1.2)
+    ignores pending plans: a compaction or clustering that has read the rows before brings them back when it commits."""
     table = examined.table
     if not table.has_meta_fields:
         return
