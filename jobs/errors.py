@@ -239,6 +239,19 @@ class IndexesChangedError(JobError):
     example = "record_index"
 
 
+class BucketRulesChangedError(JobError):
+    type = "bucket-rules-changed"
+    title = "Somebody else has changed the number of buckets while the job ran"
+    hint = "Nothing was committed; the next attempt starts over with the new numbers."
+    retriable = True
+    why = (
+        "The job has computed the buckets of its rows by the numbers that the table had when the job began. Hudi's"
+        " procedure `partition_bucket_index_manager` changes these numbers without the table's lock. After a commit of"
+        " the job, writers would look rows up in buckets that do not have them."
+    )
+    example = ".*,4 became 2026-01-02,6; default 4"
+
+
 class TableUpgradedError(JobError):
     type = "table-upgraded"
     title = "Another version of Hudi has changed the version of the table while the job ran"

@@ -12,7 +12,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jobs.contract import ExpansionStep
-from jobs.errors import CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError, refuse
+from jobs.errors import (
+    BucketRulesChangedError,
+    CommitStateUnknownError,
+    JobError,
+    LeaseLostError,
+    WritersActiveError,
+    refuse,
+)
 from jobs.format.instants import wall_clock
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
@@ -223,6 +230,10 @@ class Replacement:
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites slices that are new or have changed since they were rewritten, and drops slices that no longer
         exist."""
+        rules = self._config.rules
+        # Hudi's own rescale takes no lock, and readers follow the config with the latest instant, which may be its one.
+        if rules and (found := self._table.bucket_rules()) != rules:
+            raise BucketRulesChangedError(f"{rules} became {found}")
         todo, current = self._changed()
         units = self._units(current)
         self._done = {key: value for key, value in self._done.items() if key in units}

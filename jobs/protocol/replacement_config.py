@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobs.format.bucket_rules import BucketRules
 from jobs.job_params import OnActiveWriters
 from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS, ReplacingParams
 
@@ -22,10 +23,11 @@ class ReplacementConfig:
     ignores_writers: bool = False  # The replacement cannot harm any write in flight.
     starts_alone: bool = False  # The replacement also starts at a moment without a write in flight.
     beside_plans: bool = False  # The replacement leaves out the file groups of pending plans.
+    rules: BucketRules | None = None  # Rows are put into buckets by these numbers, so nobody may change them meanwhile.
 
     @classmethod
-    def of(cls, params: ReplacingParams, **more: bool) -> ReplacementConfig:
+    def of(cls, params: ReplacingParams, *, rules: BucketRules | None = None, **more: bool) -> ReplacementConfig:
         """Returns the configuration by a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
         is_abort = params.on_active_writers is OnActiveWriters.ABORT
         wait = 0 if is_abort else params.wait_seconds
-        return cls(params.on_active_writers, wait_seconds=wait, lock_seconds=params.lock_seconds, **more)
+        return cls(params.on_active_writers, wait_seconds=wait, lock_seconds=params.lock_seconds, rules=rules, **more)

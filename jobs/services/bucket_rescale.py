@@ -94,6 +94,7 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
             order.params,
             needs_pause=settle_seconds > 0,
             writers_retry=table.declared.writers_retry_conflicts,
+            rules=buckets.old,
         ),
         context,
         lock,

@@ -141,7 +141,7 @@ def _inside_buckets(
         )
 
     engines = RewriteEngines(table, order)
-    config = ReplacementConfig.of(order.params, may_leave_out=True)
+    config = ReplacementConfig.of(order.params, may_leave_out=True, rules=rules)
     lock = TableLock(table, order.job_id)
     replaced = Replacement(table, config, context, lock, choose=partial(_in, selection), rewrite=rewrite).run()
     switch = Switch(replaced.file_groups)

@@ -21,7 +21,7 @@ from jobs.contract import Outcome, Result, WorkOrder, converted
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
-from jobs.format.bucket_rules import BucketChange
+from jobs.format.bucket_rules import BucketChange, BucketRules
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Doubt, Group, StaleWrite, stale_writes
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hash_ranges
@@ -323,7 +323,7 @@ class _Repair:
             return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=self.context)
 
         extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
-        replaced = self._replacement(wrong.groups, rewrite, extra).run()
+        replaced = self._replacement(wrong.groups, rewrite, extra, rules).run()
         self.repaired.instants += (replaced.instant,)
 
     def _replacement(
@@ -331,6 +331,7 @@ class _Repair:
         groups: Collection[Group],
         rewrite: Rewriter,
         extra: Mapping[str, str],
+        rules: BucketRules | None = None,
     ) -> Replacement:
         def choose(slices: list[FileSlice]) -> list[FileSlice]:
             return [item for item in slices if item.key in groups]
@@ -338,6 +339,7 @@ class _Repair:
         config = ReplacementConfig(
             wait_seconds=self.order.params.wait_seconds,
             writers_retry=self.table.declared.writers_retry_conflicts,
+            rules=rules,
         )
         return Replacement(
             self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=lambda _: extra
