@@ -97,6 +97,23 @@ def not_readable(table: HudiTable) -> list[Problem]:
     return [TYPES_NOT_READABLE.because(", ".join(f"{field['name']}: variant" for field in columns))]
 
 
+def not_mergeable(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of jobs that take merged rows from Hudi's readers on Spark 3.5. In addition to `not_readable`
+    this refuses a table whose partitions a key generator makes of milliseconds: Hudi (1.2.0) reads this field as text,
+    and Arrow merges no such type.
+    """
+    generator = table.properties.get("hoodie.table.keygenerator.type", "").upper()
+    times = [
+        field["name"]
+        for field in json.loads(table.schema())["fields"]
+        if field["name"] in table.partition_fields and "timestamp-millis" in json.dumps(field["type"])
+    ]
+    if not times or not generator.startswith("TIMESTAMP"):
+        return not_readable(table)
+    hint = "Run a `compaction` first, while no writer is active: file groups without logs can be rewritten."
+    return [*not_readable(table), TYPES_NOT_READABLE.because(f"{times[0]}: a timestamp of {generator}", hint=hint)]
+
+
 def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:
     """Returns the number of rows of each of these partition paths, 0 for one without rows."""
     with translated("counting the rows of partitions"):

@@ -167,5 +167,6 @@ BUCKET_INDEX_CONTRADICTED: Final = ProblemType(
     "files' names. The declared number of buckets and hash fields give other buckets, and an expansion with wrong "
     "values would duplicate rows.",
     example="partition 'dt=2026-01-01', file group of bucket 3",
-    hint="The table may have been written with another number of buckets, or other hash fields. Run an audit.",
+    hint="The table may have been written with another number of buckets, with other hash fields, or by a Flink job"
+    " whose options give partitions numbers of their own (`hoodie.bucket.index.partition.expressions`). Run an audit.",
 )

@@ -10,6 +10,7 @@ from jobs.errors import RefusedError
 from jobs.format.adopted_index import ADOPTED_KEY, is_given_up
 from jobs.format.file_names import bucket_of
 from jobs.format.stale_writes import stale_writes
+from jobs.hudi import hashing_config
 from jobs.kinds.results import Cure
 from jobs.protocol import preflight
 from jobs.services.checks.finding import Examined, Finding, named
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
     from jobs.hudi.table import HudiTable
     from jobs.services.checks.row_counts import PartitionRows
+
+# `HoodieCatalogUtil.initPartitionBucketIndexMeta` (1.2.0) is the only code of Flink's writer that writes them there.
+_OF_FLINK = (
+    " But a Flink job may have numbers of its partitions (`hoodie.bucket.index.partition.expressions`) that the table"
+    " does not have, because it was not created in a catalog of Hudi. Stop the job and remove this option first:"
+    " otherwise the job writes each moved key a second time."
+)
 
 
 def file_groups(examined: Examined) -> Iterator[Finding]:
@@ -76,7 +84,8 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             "File groups are in buckets that the table does not have",
             named(beyond),
             "Their keys are written again to other buckets: readers see rows twice (Hudi #12210, #13241).",
-            "A writer had a larger number of buckets. Stop it, and write its rows again with the right number.",
+            "A writer had a larger number of buckets, or Flink's options give the partition a number of its own"
+            " (`hoodie.bucket.index.partition.expressions`). Stop it, and write its rows again with the right number.",
         )
 
 
@@ -126,7 +135,8 @@ def in_wrong_bucket(table: HudiTable, found: Iterable[PartitionRows]) -> Iterato
     if rules is None or not counts:
         return
     by = writers_of_misplaced(table, rules, counts)
-    known = {commit.write.instant for commit in table.commits()}
+    of_flink = table.may_have_flink is not None and not hashing_config.is_in_force(table)
+    known: set[str] = set() if of_flink else {commit.write.instant for commit in table.commits()}
     yield Finding(
         "rows-in-wrong-bucket",
         "Rows are not in the bucket of their key",
@@ -135,7 +145,7 @@ def in_wrong_bucket(table: HudiTable, found: Iterable[PartitionRows]) -> Iterato
         "A writer had another number of buckets, other hash fields or another index. Give it the options of the"
         " table. A `repair` that names its commits moves their rows to their buckets, and keeps the newest row of each"
         " key; one of these commits must be on the active timeline."
-        " If no key exists twice, a `bucket_index` with `adopt` moves all rows.",
+        f" If no key exists twice, a `bucket_index` with `adopt` moves all rows.{_OF_FLINK if of_flink else ''}",
         Cure(kind=JobKind.REPAIR, params={"instants": [each for each in by if each in known]})
         if known & {*by}
         else None,
