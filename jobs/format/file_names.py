@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<extension>\w+)")
@@ -49,11 +50,13 @@ def is_change_log(name: str) -> bool:
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Returns None for other files, including change-data-capture logs, which have no rows of the table."""
     match = _LOG.fullmatch(name)
-    if match is None or is_change_log(name):
+    if match is None:
         return None
-    return LogFileName(match["file_id"], match["instant"], int(match["version"]), match["token"] or "")
+    file_id, instant, version, token, of_changes = match.groups()
+    return None if of_changes else LogFileName(file_id, instant, int(version), token or "")
 
 
+@lru_cache(maxsize=1000)  # The commits of a table name the same file groups again and again.
 def bucket_of(file_id: str) -> int | None:
     """Returns the bucket in a file id of the bucket index's form (`BucketIdentifier.newBucketFileIdPrefix`, Hudi 1.2).
 
