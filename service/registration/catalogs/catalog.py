@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +16,7 @@ from service.registration.registry import Declarations
 _Table = TypeVar("_Table")
 # Spark gives the metastore this location of a table whose files are elsewhere (`HiveExternalCatalog`).
 _PLACEHOLDER = "-__PLACEHOLDER__"
+_QUOTED = re.compile(r"(.*)\.`((?:[^`]|``)+)`", re.DOTALL)
 
 
 class CatalogKind(StrEnum):
@@ -65,7 +67,7 @@ class Source:
 
     def wants(self, name: str) -> bool:
         """Returns whether the patterns select the table `database.table`."""
-        database, _, table = name.rpartition(".")
+        database, table = parts(name)
         return self.wants_database(database) and _selects(self.tables, table)
 
 
@@ -88,7 +90,7 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Entry:
-    """A table of a catalog; `name` is `database.table`. `location` and `owner` are as the catalog has them."""
+    """A table of a catalog; `name` is as `qualified` returns it. `location` and `owner` are as the catalog has them."""
 
     name: str
     location: str
@@ -96,6 +98,21 @@ class Entry:
     input_format: str = ""
     provider: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def qualified(database: str, table: str) -> str:
+    """Returns `database.table`. A table whose name has a dot or a backtick is quoted as in SQL, because the database
+    may have dots, too."""
+    escaped = table.replace("`", "``")
+    return f"{database}.`{escaped}`" if "." in table or "`" in table else f"{database}.{table}"
+
+
+def parts(name: str) -> tuple[str, str]:
+    """Returns the database and the table of a `qualified` name."""
+    if found := _QUOTED.fullmatch(name):
+        return found[1], found[2].replace("``", "`")
+    database, _, table = name.rpartition(".")
+    return database, table
 
 
 def true_location(location: str | None, serde: Mapping[str, str] | None) -> str:

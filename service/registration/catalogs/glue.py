@@ -13,7 +13,7 @@ from jobs.format.server_addresses import glue_endpoint, glue_region
 from jobs.storage import aws_session
 from jobs.storage.store import LoginError
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of, true_location
+from service.registration.catalogs.catalog import Broken, Entry, Source, qualified, tables_of, true_location
 
 _CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 5
 
@@ -34,7 +34,7 @@ def entries(source: Source) -> Iterator[Entry | Broken | None]:
 def _entry(database: str, table: dict[str, Any]) -> Entry:
     storage = table.get("StorageDescriptor") or {}
     return Entry(
-        name=f"{database}.{table['Name']}",
+        name=qualified(database, str(table["Name"])),
         location=true_location(storage.get("Location"), (storage.get("SerdeInfo") or {}).get("Parameters")),
         owner=table.get("Owner"),
         input_format=storage.get("InputFormat") or "",

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.format.server_addresses import metastores
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of, true_location
+from service.registration.catalogs.catalog import Broken, Entry, Source, qualified, tables_of, true_location
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 3.0, 20.0
 # Tables of one request. The metastore reads all parts of each from its database.
@@ -44,7 +44,7 @@ def entries(source: Source) -> Iterator[Entry | Broken | None]:
 
 def _pages(metastore: _Metastore, source: Source, database: str) -> Iterator[list[dict[int, Any]]]:
     """Yields an empty page after the names."""
-    names = [each for each in metastore.call("get_all_tables", database) if source.wants(f"{database}.{each}")]
+    names = [each for each in metastore.call("get_all_tables", database) if source.wants(qualified(database, each))]
     yield []
     for first in range(0, len(names), _PAGE):
         yield metastore.call("get_table_objects_by_name", database, names[first : first + _PAGE])
@@ -53,7 +53,7 @@ def _pages(metastore: _Metastore, source: Source, database: str) -> Iterator[lis
 def _entry(database: str, table: dict[int, Any]) -> Entry:
     storage = table.get(_STORAGE) or {}
     return Entry(
-        name=f"{database}.{table.get(_NAME)}",
+        name=qualified(database, str(table.get(_NAME))),
         location=true_location(storage.get(_LOCATION), (storage.get(_SERDE) or {}).get(_SERDE_PARAMETERS)),
         owner=table.get(_OWNER),
         input_format=storage.get(_INPUT_FORMAT) or "",

@@ -21,7 +21,7 @@ _HUDI = "hudi"
 # `org.apache.hudi.hadoop.HoodieParquetInputFormat` and others of its package; before Hudi 0.5 it was Uber's.
 _INPUT_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
 # `HiveSyncTool` enters one merge-on-read table as up to three, at one location.
-_VIEW = re.compile(r"_(ro|rt)$")
+_VIEW = re.compile(r"_(ro|rt)`?$")
 
 
 @dataclass(frozen=True)

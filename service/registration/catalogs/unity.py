@@ -12,7 +12,7 @@ import msgspec
 
 from jobs.format import paging
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of
+from service.registration.catalogs.catalog import Broken, Entry, Source, qualified, tables_of
 
 _PATH = "/api/2.1/unity-catalog/"
 _TIMEOUT = httpx.Timeout(10.0, connect=3.0)
@@ -53,7 +53,7 @@ def _entry(database: str, table: dict[str, Any]) -> Entry:
     properties = table.get("properties")
     texts = properties.items() if isinstance(properties, dict) else ()
     return Entry(
-        name=f"{database}.{table.get('name')}",
+        name=qualified(database, str(table.get("name"))),
         location=str(table.get("storage_location") or ""),
         owner=str(table["owner"]) if table.get("owner") else None,
         provider=str(table.get("data_source_format") or ""),
