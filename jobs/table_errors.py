@@ -76,12 +76,15 @@ class PartitionValuesError(JobError):
     title = "Hudi cannot make the values of the partition columns from the table's paths"
     hint = (
         "Every query of this table by Spark fails as well. Its key generator writes values to the paths that the "
-        "column's type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
+        "column's type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number. If"
+        " the column may not be null and the folder of Hive's default partition is there, write the table anew with"
+        " another value instead of the empty one, or with a column that may be null."
     )
     why = (
         "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. A custom"
         " key generator may write a date to the path for a column that holds a number of milliseconds, and a date is no"
-        " number."
+        " number. Hudi writes an empty value as Hive's default partition, which is read as null, and fails with a"
+        " NullPointerException if the column's type has no null."
     )
     example = "counting the rows: Failed to cast value `2023-11-14` to `LongType` for partition column `day`"
 

@@ -60,8 +60,14 @@ _OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
 # Spark's text about the last failed task (`DAGScheduler.abortStage`), which precedes the exception of the task.
 _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
 
-# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
-_OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
+# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`. An empty value is written to the path as
+# Hive's default partition, and read as null, also where the column may not be null; then a read that merges logs fails
+# (`HoodieFileGroupReaderBasedFileFormat.appendPartitionAndProject`).
+_OF_PARTITION_VALUES = re.compile(
+    r"Failed to cast value .* for partition column|Failed to parse partition column val"
+    r"|java\.lang\.NullPointerException: Cannot invoke "
+    r'"org\.apache\.spark\.unsafe\.types\.UTF8String\.getBaseObject\(\)" because "input" is null'
+)
 
 # `jobs.format.bucket_hash.RecordKeyError`, in the traceback of a Python worker.
 _OF_RECORD_KEY = re.compile(r"RecordKeyError: (.*)")
@@ -206,8 +212,9 @@ def translated(what: str, *, expected: type[JobError] | None = None, by: Judge |
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
-    if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
-        return PartitionValuesError(f"{what}: {_first_line(causes)}")
+    told = [_OF_TASK.sub("", message) for _, message in causes]
+    if wrong := [each for each in told if _OF_PARTITION_VALUES.match(each)]:
+        return PartitionValuesError(f"{what}: {wrong[-1].splitlines()[0][:300]}")
     # PySpark gives the exception of a Python worker without its origin in the JVM.
     if keys := _OF_RECORD_KEY.search(str(error)):
         return KeyWithoutBucketError(f"{what}: {keys[1]}")

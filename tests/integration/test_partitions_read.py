@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from groundskeeper_spark.table import java_hash
+from jobs.contract import BucketIndex
 from jobs.dataplane.hudi_merge_job import merged_rows
 from jobs.format.bucket_rules import BucketRules
 from jobs.format.meta_columns import PARTITION_PATH
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from jobs.contract import BucketIndex
     from jobs.hudi.table import HudiTable
 
 _KEYGEN, _TIME = "hoodie.datasource.write.keygenerator.class", "hoodie.keygen.timebased."
@@ -161,3 +161,19 @@ def test_rows_that_name_another_partition_than_their_folder_are_found_by_an_audi
         texts = {each["type"]: each["detail"] for each in details["findings"]}
         assert texts["rows-in-wrong-partition"] == f"{found.num_rows} of '{paths[1]}'", details
     assert run_job(spark, base, "audit", index=index).details["rows"] == 60
+
+
+def test_an_empty_value_of_a_column_that_may_not_be_null_is_named(spark: SparkSession, base: Path) -> None:
+    """Hudi's own read fails: the path has Hive's default partition, which it reads as null."""
+    frame = spark.range(20).select(
+        F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.expr("if(id % 2 = 0, '', 'x')").alias("dt")
+    )
+    assert not frame.schema["dt"].nullable
+    options = tables.writer_options(base, num_buckets=2, **_HIVE | _ENCODED)
+    for written in (frame, frame.where("id < 6")):  # The read fails where it merges logs.
+        tables.upsert(written, base, options)
+    with pytest.raises(Py4JJavaError, match="NullPointerException"):
+        spark.newSession().read.format("hudi").load(str(base)).collect()
+    details = run_job(spark, base, "audit", index=BucketIndex(2, ("id",))).details
+    assert "partition-values-unreadable" in {each["reason"]["type"] for each in details["unchecked"]}
+    assert "checks-not-made" in {each["type"] for each in details["findings"]}
