@@ -19,7 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.dataplane.python_worker import MODULES, prepare_process
-from jobs.storage_errors import hudi_error
+from jobs.storage.refusal import refusal_in
+from jobs.storage_errors import error_of, hudi_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +81,8 @@ def run_near(
     gets the number of each piece that has ended. The function must be importable, and all that is passed picklable.
 
     `checkpoint` may end it by raising; the function then returns only when no process works on a piece any more, as it
-    does after an error. Raises ProcessDiedError, and HudiError for any exception of the function.
+    does after an error. Raises ProcessDiedError, StorageRefusedError for an exception of the function that tells of a
+    refusal, and HudiError for any other.
     """
     executor = _pool.get()
     try:
@@ -102,7 +104,8 @@ def run_near(
         raise ProcessDiedError from error
     for answer in answers:
         if isinstance(answer, _Failure):
-            raise hudi_error(answer.detail)
+            refusal = refusal_in(answer.detail)
+            raise error_of(refusal, answer.detail) if refusal else hudi_error(answer.detail)
     return [answer for answer in answers if not isinstance(answer, _Failure)]
 
 

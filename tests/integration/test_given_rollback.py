@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -208,3 +209,28 @@ def test_a_rollback_that_stays_pending_is_found_and_finished(
     audit = run_job(spark, base, "audit").details
     assert (audit["clean"], audit["pending_instants"]) == (True, []), audit
     assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_a_rollback_helps_after_a_bulk_insert_into_buckets_that_had_rows(
+    spark: SparkSession, base: Path, table_type: str
+) -> None:
+    """Hudi 1.2 gives each bucket a second file group then, and all later upserts fail."""
+    options = tables.write_table(spark, base, count=60, table_type=table_type, partitioned=False)
+    before = proved(spark, base, 4)
+    bulk = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
+    tables.upsert(tables.rows(spark, 60, 90), base, bulk)
+    copied = shutil.copytree(base, base.parent / "copied" / "trips")
+    with pytest.raises(Exception, match="belong to the same bucket id"):
+        tables.upsert(tables.rows(spark, 0, 60, ts=7), copied, options)
+    [found] = run_job(spark, base, "diagnosis").details["findings"]
+    assert found["type"] == "several-file-groups-in-bucket"
+    assert "bulk_insert" in found["hint"]
+    assert "rollback" in found["hint"]
+
+    run_job(spark, base, "rollback", {"instant": last_commit(spark, base), "table_name": "test"})
+
+    assert proved(spark, base, 4) == before
+    tables.upsert(tables.rows(spark, 0, 90, ts=9), base, options)
+    assert len(proved(spark, base, 4)) == 90

@@ -6,10 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from jobs.dataplane.near_processes import ProcessDiedError, run_near
 from jobs.errors import CancelledError, HudiError
+from jobs.storage_errors import StorageFullError
 
 pytestmark = pytest.mark.slow  # they start processes
 
@@ -24,6 +26,11 @@ def die(number: int) -> int:
 
 def fail(number: int) -> int:
     raise RuntimeError(f"not {number}")
+
+
+def write_to_full_disk() -> None:
+    with pa.OSFile("/dev/full", "wb") as file:
+        file.write(b"row")
 
 
 def write_slowly(path: Path) -> None:
@@ -45,6 +52,12 @@ def test_results_come_in_the_order_of_the_pieces_from_other_processes() -> None:
 def test_an_exception_of_the_function_becomes_an_error_with_its_text() -> None:
     with pytest.raises(HudiError, match="RuntimeError: not 3"):
         run_near(fail, [(3,)], go_on)
+
+
+def test_a_full_disk_is_told_as_such() -> None:
+    with pytest.raises(StorageFullError, match="No space left") as failed:
+        run_near(write_to_full_disk, [()], go_on)
+    assert not failed.value.problem().retriable
 
 
 def test_after_a_process_has_died_there_are_new_ones() -> None:

@@ -69,9 +69,10 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             named(several),
             "Every write to such a bucket fails, and Flink does not start (Hudi #7216, #9303, #19907); a key may be in"
             " both file groups.",
-            "Two writers without a lock, or a restart of Flink before its first commit, made them. Read the partition, "
-            "and write it again (`insert_overwrite`), or restore a savepoint: no job can know which of two rows with "
-            "the same key is the right one.",
+            "A `bulk_insert` into buckets that had rows, two writers without a lock, or a restart of Flink before its"
+            " first commit made them. If the `bulk_insert` is the latest commit, a `rollback` of it helps. Otherwise"
+            " read the partition, and write it again (`insert_overwrite`), or restore a savepoint: no job can know"
+            " which of two rows with the same key is the right one.",
         )
     beyond = [
         _in(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")
