@@ -283,8 +283,7 @@ def _start(
     except SecretUnreadableError as error:
         admissions[run.kind] = Wait(error.type, f"{run.because}; but {error.title}", warning=run.warning)
         return None
-    sightings = watch_store.engines_of(connection, table_id)
-    if loses_batches(run.kind, run.params, table, sightings):
+    if loses_batches(run.kind, run.params, table, seen := watch_store.engines_of(connection, table_id)):
         because = f"{run.because}; but the policy fences writers, which would lose the batch of a Flink job"
         admissions[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
         return None
@@ -307,7 +306,7 @@ def _start(
     found = weighed(connection, job, inputs, facts.costs.get((table_id, job.kind)))
     job = found.job
     try:
-        queued = job_store.submit(connection, wait_for_writers.held_back(connection, job, table, sightings, now))
+        queued = job_store.submit(connection, wait_for_writers.held_back(connection, job, table, seen, now))
     except JobConflictError as error:
         admissions[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None
