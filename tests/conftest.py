@@ -278,6 +278,12 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     found.end()
 
 
+@pytest.fixture
+def spares_if_killed(request: pytest.FixtureRequest, *, is_killed: bool) -> Spares | None:
+    """The workers of one of the `dying_job.cases`."""
+    return request.getfixturevalue("spares") if is_killed else None
+
+
 def _forget_options_of_yarn(session: Any) -> None:
     """Removes Hadoop's options that only YARN and MapReduce read: 600 of 1 000. Hudi sends all options with each of its
     tasks, and to write and read them took a sixth of the CPU time."""

@@ -127,7 +127,7 @@ def _try(
     callers: list[dict[str, str]],
     examples: int,
 ) -> None:
-    others = cycle(callers[1:-1])
+    others = cycle(callers[:-1])
     known = {name: value for name, value in ids.items() if f"{{{name}}}" in operation.path}
     paths = [known, {}] if known else [{}]
 
@@ -143,8 +143,8 @@ def _try(
         _never_wait(case)
         # The client of the test refuses longer addresses.
         assume(len(urlencode(case.query or {}, doseq=True, errors="replace")) < 60_000)
-        # Nobody and an administrator send each request, and the others take turns.
-        for headers in (callers[0], callers[-1], next(others)):
+        # An administrator sends each request, and the others take turns, so that each sends one of the fewest examples.
+        for headers in (callers[-1], next(others)):
             sent = case.as_transport_kwargs(base_url="http://127.0.0.1", headers=headers)
             answer = http.request(**{name: sent[name] for name in sent.keys() & _SENT})
             case.validate_response(answer, checks=CHECKS)

@@ -15,12 +15,19 @@ from tests.integration.victim import CALLS
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
     from jobs.contract import Result, WorkOrder
     from tests.integration.doomed import Spares
+
+
+def cases(names: str, short: tuple[Any, ...], long: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Makes the cases of a test whose attempts die, with `spares` for `DyingJob`: none in the short one, in which an
+    attempt loses its lease. The attempts of the long ones are killed."""
+    killed = (pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in long)
+    return pytest.mark.parametrize((*names.split(), "is_killed"), [(*short, False), *killed])
 
 
 class DyingJob:

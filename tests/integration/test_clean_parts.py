@@ -15,7 +15,7 @@ from jobs.contract import BucketIndex
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from tests.integration import run, tables
+from tests.integration import dying_job, run, tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.many_files import data_files, fill
 from tests.integration.old_writer import OldWriter
@@ -201,22 +201,14 @@ KILLS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kill", "is_killed"),
-    [
-        # An attempt that loses its lease leaves the same as one that is killed.
-        ("requested", False),
-        *(pytest.param(each, True, marks=pytest.mark.exhaustive) for each in KILLS),
-    ],
-)
+@dying_job.cases("kill", ("requested",), zip(KILLS))
 def test_a_killed_cleaning_goes_on_where_it_was(
-    spark: SparkSession, base: Path, request: pytest.FixtureRequest, kill: str, is_killed: bool
+    spark: SparkSession, base: Path, spares_if_killed: Spares | None, kill: str
 ) -> None:
-    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     with_garbage(spark, base, table_type="COPY_ON_WRITE")
     before = tables.in_order(spark, base, INDEX.num_buckets)
     expected, its_clean = cleaned_at_once(spark, base, RETAIN)
-    job = DyingJob(spark, run.work_order(base, "cleaning", IN_PARTS, index=INDEX), spares)
+    job = DyingJob(spark, run.work_order(base, "cleaning", IN_PARTS, index=INDEX), spares_if_killed)
     job.die_at(KILLS[kill])
     assert data_files(base) > expected
 

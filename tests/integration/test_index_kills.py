@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration import tables
+from tests.integration import dying_job, tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.run import run_job, work_order
 from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
@@ -50,32 +50,23 @@ _LONG = [
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("action", "index", "version", "points", "is_killed"),
-    [
-        # An attempt that loses its lease leaves the same as one that is killed.
-        ("build", "record", 9, (BUILT,), False),
-        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in _LONG),
-    ],
-)
+@dying_job.cases("action index version points", ("build", "record", 9, (BUILT,)), _LONG)
 def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     spark: SparkSession,
     base: Path,
-    request: pytest.FixtureRequest,
+    spares_if_killed: Spares | None,
     action: str,
     index: str,
     version: int,
     points: tuple[dict[str, Any], ...],
-    is_killed: bool,
 ) -> None:
-    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
-    shape = {"num_buckets": None, "table_type": COW, "version": version, "partitioned": is_killed}
+    shape = {"num_buckets": None, "table_type": COW, "version": version, "partitioned": bool(spares_if_killed)}
     options = tables.write_table(spark, base, count=COUNT, **shape)
     if action == "drop":
         done = run_job(spark, base, "index", order("build", index), index=None).details
         options |= {each["name"]: each["value"] for each in done["writer_options"]}
     rows = tables.snapshot(spark, base)
-    job = DyingJob(spark, work_order(base, "index", order(action, index), index=None), spares)
+    job = DyingJob(spark, work_order(base, "index", order(action, index), index=None), spares_if_killed)
     for death in job.deaths(points):
         assert death.result is None
         assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows

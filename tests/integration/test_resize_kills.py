@@ -10,6 +10,7 @@ from jobs.contract import Outcome
 from jobs.errors import HudiError
 from jobs.format.consistent_hashing import FOLDER
 from jobs.hudi.client import WriteClient
+from tests.integration import dying_job
 from tests.integration.dying_job import DyingJob
 from tests.integration.run import run_job, work_order
 from tests.integration.tables import duplicates, rows, snapshot, upsert
@@ -47,27 +48,18 @@ def metadata_files(base: Path) -> set[str]:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("version", "params", "points", "is_killed"),
-    [
-        # An attempt that loses its lease leaves the same as one that is killed.
-        (9, SPLIT, (SAVED,), False),
-        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in _LONG),
-    ],
-)
+@dying_job.cases("version params points", (9, SPLIT, (SAVED,)), _LONG)
 def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     spark: SparkSession,
     base: Path,
-    request: pytest.FixtureRequest,
+    spares_if_killed: Spares | None,
     version: int,
     params: dict[str, Any],
     points: tuple[dict[str, Any], ...],
-    is_killed: bool,
 ) -> None:
-    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     options = write(spark, base, version=version)
     before = snapshot(spark, base)
-    job = DyingJob(spark, work_order(base, "bucket_resize", params, index=None), spares)
+    job = DyingJob(spark, work_order(base, "bucket_resize", params, index=None), spares_if_killed)
     for point, death in zip(points, job.deaths(points), strict=True):
         assert death.result is None or point.get("only")
         assert snapshot(spark, base) == snapshot(spark, base, metadata=False) == before

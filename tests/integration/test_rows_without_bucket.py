@@ -9,7 +9,7 @@ import pytest
 
 from jobs.errors import RefusedError
 from jobs.hudi.savepoints import OF_REPAIR
-from tests.integration import tables
+from tests.integration import dying_job, tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.hidden import hidden
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -34,23 +34,10 @@ _CLEANS_AT_ONCE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("table_type", "version", "is_killed"),
-    [
-        # An attempt that loses its lease leaves the same as one that is killed.
-        (COW, 9, False),
-        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)]),
-    ],
-)
+@dying_job.cases("table_type version", (COW, 9), [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)])
 def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_not_written(
-    spark: SparkSession,
-    base: Path,
-    request: pytest.FixtureRequest,
-    table_type: str,
-    version: int,
-    is_killed: bool,
+    spark: SparkSession, base: Path, spares_if_killed: Spares | None, table_type: str, version: int
 ) -> None:
-    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
     cleaning = {**old, **_CLEANS_AT_ONCE}
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, cleaning)
@@ -58,7 +45,7 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     # The next version of the file group has the rows of the first one, which is cleaned.
     tables.upsert_outside_buckets(tables.rows(spark, 330, 333, ts=6), base, cleaning)
     tables.upsert_outside_buckets(tables.rows(spark, 333, 335, ts=6), base, cleaning)
-    job = DyingJob(spark, work_order(base, "repair", {"instants": [first]}), spares)
+    job = DyingJob(spark, work_order(base, "repair", {"instants": [first]}), spares_if_killed)
     job.die_at({"at": "step", "name": "reading the rows of stale writes"})
     assert savepoints(spark, base) == [OF_REPAIR]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration import tables
+from tests.integration import dying_job, tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.tables import INDEX
@@ -48,29 +48,20 @@ _LONG = [
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("before", "to", "points", "is_killed"),
-    [
-        # An attempt that loses its lease leaves the same as one that is killed.
-        (6, 9, (AFTER_UPGRADE,), False),
-        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in _LONG),
-    ],
-)
+@dying_job.cases("before to points", (6, 9, (AFTER_UPGRADE,)), _LONG)
 def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
     spark: SparkSession,
     base: Path,
-    request: pytest.FixtureRequest,
+    spares_if_killed: Spares | None,
     before: int,
     to: int,
     points: tuple[dict[str, Any], ...],
-    is_killed: bool,
 ) -> None:
-    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     table_type = "MERGE_ON_READ" if IN_COMPACTION in points else "COPY_ON_WRITE"
     shape = {"version": before, "table_type": table_type, "partitioned": False}
     options = tables.write_table(spark, base, count=ROWS, updates=1, **shape)
     rows = tables.snapshot(spark, base)
-    job = DyingJob(spark, work_order(base, "upgrade", {"to_version": to}, declared=DECLARED), spares)
+    job = DyingJob(spark, work_order(base, "upgrade", {"to_version": to}, declared=DECLARED), spares_if_killed)
     for death in job.deaths(points):
         assert death.result is None
     done = job.finish().details
