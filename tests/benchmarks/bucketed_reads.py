@@ -3,6 +3,7 @@
     python tests/benchmarks/bucketed_reads.py [--rows 4000000]
 
 Both ways run in one session on the same two tables of 8 and 16 buckets, by turns; the figure is the median of three.
+Planning counts: each way begins with the paths of the tables.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tests.benchmarks import process_tree
 from tests.integration.tables import writer_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
 REPEAT = 3
@@ -37,29 +40,32 @@ def main() -> None:
     rows = parser.parse_args().rows
     spark = start_session(driver_memory="4g", packages=[], conf={"spark.sql.autoBroadcastJoinThreshold": "-1"})
 
-    def cost(found: DataFrame) -> process_tree.Cost:
+    def cost(way: Callable[[], DataFrame]) -> process_tree.Cost:
         with process_tree.measured() as cost:
-            found.write.format("noop").mode("overwrite").save()
+            way().write.format("noop").mode("overwrite").save()
         return cost
 
     with tempfile.TemporaryDirectory() as folder:
         tables = [_table(spark, f"{folder}/t{number}", rows, number) for number in (8, 16)]
-        plain = [spark.read.format("hudi").load(table.path).select("id", f"v{table.buckets}") for table in tables]
+
+        def plain(at: int) -> DataFrame:
+            return spark.read.format("hudi").load(tables[at].path).select("id", f"v{tables[at].buckets}")
+
         ways: dict[str, Any] = {
             "join, buckets": lambda: bucketed.join(spark, *tables, ["id"], columns=(["v8"], ["v16"])).rows,
             "join, buckets, one side in memory": lambda: (
                 bucketed.join(spark, *tables, ["id"], columns=(["v8"], ["v16"]), in_memory="right").rows
             ),
-            "join, Spark": lambda: plain[0].join(plain[1], "id"),
+            "join, Spark": lambda: plain(0).join(plain(1), "id"),
             "group, buckets": lambda: bucketed.group_by(spark, tables[0], ["id"], [F.sum("v8")]).rows,
-            "group, Spark": lambda: plain[0].groupBy("id").agg(F.sum("v8")),
+            "group, Spark": lambda: plain(0).groupBy("id").agg(F.sum("v8")),
         }
         counts = {name: way().count() for name, way in ways.items()}
         assert set(counts.values()) == {rows}, counts
         costs: dict[str, list[process_tree.Cost]] = {name: [] for name in ways}
         for _ in range(REPEAT):
             for name, way in ways.items():
-                costs[name].append(cost(way()))
+                costs[name].append(cost(way))
         for name, each in costs.items():
             seconds, cpu = median(one.seconds for one in each), median(one.cpu_seconds for one in each)
             print(f"{name:>34} {seconds:6.2f} s {cpu:6.2f} CPU s, load {os.getloadavg()[0]:.1f}", flush=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from groundskeeper_spark.grouped_scan import declared, key_types, own_session, read, scan, sealed
-from groundskeeper_spark.table import NotColocatedError, Table, java_hash, snapshot
+from groundskeeper_spark.grouped_scan import declared, opened, own_session, read, scan, sealed
+from groundskeeper_spark.table import NotColocatedError, Table, java_hash
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -69,14 +69,14 @@ def join(
         if left.hash_fields != right.hash_fields:
             raise NotColocatedError(f"the hash fields differ: {left.hash_fields} and {right.hash_fields}")
         _within(left, keys)
-        types = [key_types(read(spark, session, table), table.hash_fields) for table in tables]
-        if types[0] != types[1]:
-            raise NotColocatedError(f"the types of the keys differ: {types[0]} and {types[1]}")
-        numbers = [snapshot(spark, table).modulus for table in tables]
+        both = [opened(spark, session, table) for table in tables]
+        if both[0].types != both[1].types:
+            raise NotColocatedError(f"the types of the keys differ: {both[0].types} and {both[1].types}")
+        numbers = [each.snapshot.modulus for each in both]
         modulus = gcd(*numbers)
         if modulus != min(numbers):
             raise NotColocatedError(f"no number of buckets is a multiple of the other: {numbers[0]} and {numbers[1]}")
-        scans = [scan(spark, session, table, modulus, of) for table, of in zip(tables, narrowed, strict=True)]
+        scans = [scan(spark, session, each, modulus, of) for each, of in zip(both, narrowed, strict=True)]
         sides = [declared(spark, session, found) for found in scans]
         at = _SIDES.index(in_memory) if in_memory else 0
         sides[at] = sides[at].hint("shuffle_hash" if in_memory else "merge")
@@ -100,14 +100,13 @@ def group_by(
     def by_buckets() -> Result:
         session = own_session(spark)
         _within(table, keys)
-        rows = read(spark, session, table)
-        key_types(rows, table.hash_fields)
-        names = _names(rows.groupBy(*keys).agg(*aggregates))
+        one = opened(spark, session, table)
+        names = _names(one.rows.groupBy(*keys).agg(*aggregates))
 
         def needed(rows: DataFrame) -> DataFrame:
             return narrowed(rows).select(*names)
 
-        found = scan(spark, session, table, snapshot(spark, table).modulus, needed)
+        found = scan(spark, session, one, one.snapshot.modulus, needed)
         return _result(spark, declared(spark, session, found).groupBy(*keys).agg(*aggregates), [found])
 
     def by_spark() -> DataFrame:
@@ -133,16 +132,16 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
 
     def by_buckets() -> Result:
         session = own_session(spark)
-        types = key_types(read(spark, session, table), fields)
-        expected = [str if name == "string" else int for name in types]
+        one = opened(spark, session, table)
+        expected = [str if name == "string" else int for name in one.types]
         for value in values:
             if any(type(part) is not kind for part, kind in zip(value, expected, strict=True)):
-                raise NotColocatedError(f"a key is not of the types {types}")
+                raise NotColocatedError(f"a key is not of the types {one.types}")
             if any(_is_split(str(part), len(fields)) for part in value):
                 raise NotColocatedError("Hudi splits the text of a key, so that its bucket is not certain")
-        modulus = snapshot(spark, table).modulus
+        modulus = one.snapshot.modulus
         buckets = {java_hash(value) % modulus for value in values}
-        found = scan(spark, session, table, modulus, narrowed, only=buckets)
+        found = scan(spark, session, one, modulus, narrowed, only=buckets)
         # Rows prove the declaration, so a bucket without files proves nothing.
         if not all(found.bytes_of_buckets[bucket] for bucket in buckets):
             raise NotColocatedError("a key's bucket has no file")

@@ -25,6 +25,17 @@ _ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
+class Opened:
+    """A table whose keys can be co-located: its snapshot, its rows of that snapshot or a later one, and the types of
+    its hash fields."""
+
+    table: Table
+    snapshot: Snapshot
+    rows: DataFrame
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class GroupedScan:
     """The rows of a table: partition i of `rdd`, which `plan` makes, has the rows of bucket i, modulo `modulus`.
     `listed` are the buckets of all files of the listing, also of those that are not read."""
@@ -46,13 +57,15 @@ def own_session(spark: SparkSession) -> Any:
     return session
 
 
-def key_types(rows: DataFrame, fields: Sequence[str]) -> list[str]:
-    """Returns the types of the hash fields. Raises `NotColocatedError` unless equal values have equal texts."""
+def opened(spark: SparkSession, session: Any, table: Table) -> Opened:
+    """Raises `NotColocatedError` unless the table has simple buckets and equal values of its keys have equal texts."""
+    found = snapshot(spark, table)
+    rows = read(spark, session, table)
     types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    for name in fields:
+    for name in table.hash_fields:
         if types.get(name) not in _TYPES:
             raise NotColocatedError(f"the hash field {name} has the type {types.get(name)}, whose text is not fixed")
-    return [types[name] for name in fields]
+    return Opened(table, found, rows, tuple(types[name] for name in table.hash_fields))
 
 
 def read(spark: SparkSession, session: Any, table: Table) -> DataFrame:
@@ -62,7 +75,7 @@ def read(spark: SparkSession, session: Any, table: Table) -> DataFrame:
 def scan(
     spark: SparkSession,
     session: Any,
-    table: Table,
+    found: Opened,
     modulus: int,
     narrowed: Any,
     *,
@@ -72,21 +85,21 @@ def scan(
 
     Raises `NotColocatedError` if commits keep landing meanwhile, or a file group is not of the layout.
     """
+    table = found.table
     for _ in range(_ATTEMPTS):
-        before = snapshot(spark, table)
-        rows = read(spark, session, table)
-        place = F.pmod(_hash(spark, table.hash_fields), F.lit(modulus)) == F.spark_partition_id()
+        place = _remainder(_hash(spark, table.hash_fields), modulus) == F.spark_partition_id()
         wrong = (
             f"groundskeeper: {table.path} has a row outside of its bucket. Check the declared buckets and hash fields."
         )
         checked = F.when(place, F.lit(True)).otherwise(F.raise_error(F.lit(wrong)).cast("boolean"))
         # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced ones.
-        rows = narrowed(rows).where(checked) if only is None else narrowed(rows.where(checked))
+        rows = narrowed(found.rows).where(checked) if only is None else narrowed(found.rows.where(checked))
         query = rows._jdf.queryExecution()
         plan = query.executedPlan()
         sizes, listed = _regroup(spark, plan, modulus, only)
-        if snapshot(spark, table) == before:
-            return GroupedScan(table, before, query.analyzed().output(), plan, query.toRdd(), sizes, listed)
+        if snapshot(spark, table) == found.snapshot:
+            return GroupedScan(table, found.snapshot, query.analyzed().output(), plan, query.toRdd(), sizes, listed)
+        found = opened(spark, session, table)
     raise NotColocatedError(f"commits kept landing in {table.path} while it was planned")
 
 
@@ -100,18 +113,53 @@ def _hash(spark: SparkSession, fields: Sequence[str]) -> Column:
     return code.bitwiseAND(0x7FFFFFFF)
 
 
+def _remainder(code: Column, modulus: int) -> Column:
+    is_power_of_two = modulus & (modulus - 1) == 0
+    return code.bitwiseAND(modulus - 1) if is_power_of_two else F.pmod(code, F.lit(modulus))
+
+
 def _java_hash_code(spark: SparkSession, text: Column) -> Column:
-    """Returns `String.hashCode()` in generated code; `java_method` would call it by reflection for each row."""
+    """Returns `String.hashCode()` in generated code; `java_method` would call it by reflection for each row.
+
+    The string is made from the bytes where they are, because `UTF8String.toString()` copies them first.
+    """
     jvm: Any = spark._jvm
-    nothing = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
-    types = jvm.org.apache.spark.sql.types
-    invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke
-    of_java = types.ObjectType(jvm.java.lang.Class.forName("java.lang.String"))
-    integer = types.DataType.fromDDL("int")
-    string = invoke(text._jc.expr(), "toString", of_java, nothing, nothing, True, True, True)
-    return Column(
-        jvm.org.apache.spark.sql.Column(invoke(string, "hashCode", integer, nothing, nothing, True, False, True))
+    # Each name of a package is a question to the JVM, so packages are asked for once.
+    types, objects = jvm.org.apache.spark.sql.types, jvm.org.apache.spark.sql.catalyst.expressions.objects
+    integer, binary = types.DataType.fromDDL("int"), types.DataType.fromDDL("binary")
+    nothing = _seq(jvm)
+
+    def invoke(of: Any, name: str, returned: Any) -> Any:
+        return objects.Invoke(of, name, returned, nothing, nothing, True, False, True)
+
+    def of_java(name: str) -> Any:
+        return types.ObjectType(jvm.java.lang.Class.forName(name))
+
+    bytes_of_text = text._jc.expr()
+    buffer = invoke(bytes_of_text, "getByteBuffer", of_java("java.nio.ByteBuffer"))
+    place = [
+        invoke(buffer, "array", binary),
+        invoke(buffer, "position", integer),
+        invoke(bytes_of_text, "numBytes", integer),
+    ]
+    string = objects.StaticInvoke(
+        jvm.org.apache.spark.util.Utils.classForName("org.apache.hudi.common.util.StringUtils", True, False),
+        of_java("java.lang.String"),
+        "fromUTF8Bytes",
+        _seq(jvm, *place),
+        nothing,
+        True,
+        False,
+        True,
     )
+    return Column(jvm.org.apache.spark.sql.Column(invoke(string, "hashCode", integer)))
+
+
+def _seq(jvm: Any, *members: Any) -> Any:
+    found = jvm.java.util.ArrayList()
+    for each in members:
+        found.add(each)
+    return jvm.PythonUtils.toSeq(found)
 
 
 def _regroup(
@@ -140,14 +188,14 @@ def _regroup(
                 sizes[bucket] += int(file.length())
     gateway: Any = spark.sparkContext._gateway
     datasources = jvm.org.apache.spark.sql.execution.datasources
-    grouped = jvm.java.util.ArrayList()
+    grouped = []
     for at, files in enumerate(buckets):
         array = gateway.new_array(datasources.PartitionedFile, len(files))
         for index, file in enumerate(files):
             array[index] = file
-        grouped.add(datasources.FilePartition(at, array))
+        grouped.append(datasources.FilePartition(at, array))
     field = _field(old, "filePartitions")
-    field.set(old, jvm.PythonUtils.toSeq(grouped))
+    field.set(old, _seq(jvm, *grouped))
     return sizes, frozenset(listed)
 
 
@@ -161,11 +209,8 @@ def declared(spark: SparkSession, session: Any, found: GroupedScan) -> DataFrame
     """Returns rows that Spark takes for partitioned by the hash fields. Such rows must be sealed before they leave."""
     jvm: Any = spark._jvm
     by_name = {found.attributes.apply(at).name(): found.attributes.apply(at) for at in range(found.attributes.size())}
-    keys = jvm.java.util.ArrayList()
-    for name in found.table.hash_fields:
-        keys.add(by_name[name])
-    physical = jvm.org.apache.spark.sql.catalyst.plans.physical
-    partitioning = physical.HashPartitioning(jvm.PythonUtils.toSeq(keys), len(found.bytes_of_buckets))
+    keys = _seq(jvm, *(by_name[name] for name in found.table.hash_fields))
+    partitioning = jvm.org.apache.spark.sql.catalyst.plans.physical.HashPartitioning(keys, len(found.bytes_of_buckets))
     return _rows(spark, session, found.attributes, found.rdd, partitioning)
 
 
@@ -189,7 +234,6 @@ def sealed(spark: SparkSession, rows: DataFrame, scans: Sequence[GroupedScan]) -
 def _rows(spark: SparkSession, session: Any, attributes: Any, rdd: Any, partitioning: Any) -> DataFrame:
     jvm: Any = spark._jvm
     none = jvm.scala.Option.empty()
-    empty = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
     relation = jvm.org.apache.spark.sql.execution.LogicalRDD
-    plan = relation(attributes, rdd, partitioning, empty, False, session, none, none)
+    plan = relation(attributes, rdd, partitioning, _seq(jvm), False, session, none, none)
     return DataFrame(jvm.org.apache.spark.sql.Dataset.ofRows(session, plan), spark)

@@ -49,10 +49,11 @@ def snapshot(spark: SparkSession, table: Table) -> Snapshot:
     """Raises `NotColocatedError` if the table's storage has no provable simple buckets."""
     jvm: Any = spark._jvm
     conf = spark._jsc.hadoopConfiguration()
-    files = jvm.org.apache.hadoop.fs.Path(table.path).getFileSystem(conf)
+    of_text = jvm.org.apache.hadoop.fs.Path
+    files = of_text(table.path).getFileSystem(conf)
 
     def path(name: str) -> Any:
-        return jvm.org.apache.hadoop.fs.Path(f"{table.path}/{name}")
+        return of_text(f"{table.path}/{name}")
 
     if files.exists(path(_CONSISTENT)):
         raise NotColocatedError(f"{table.path} has a consistent hashing index, whose buckets are ranges")
