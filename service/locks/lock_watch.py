@@ -66,6 +66,7 @@ class LocksChecked:
     begun: int = 0
 
     def __bool__(self) -> bool:
+        """Returns whether a lock is watched; else the next round may wait (`runtime.process.Tick`)."""
         return self.watched > 0
 
     def __str__(self) -> str:

@@ -7,31 +7,26 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from service.policies.precedence import Effective, Subject
+from service.policies.precedence import Subject
 from service.queue import attempt_figures
 from service.scheduling import budgets
 from service.scheduling.budgets import MEMBERS, Key, SharedBudget
-from service.simulation.edit import Levels
+from service.simulation.edit import Side
 from service.simulation.simulated_budgets import BudgetsPast, day_of, days_before
 
 _DAY = timedelta(days=1)
 
 
-def read(
-    connection: Connection,
-    levels: Levels,
-    subjects: Mapping[str, Subject],
-    policies: Mapping[str, Effective],
-    begin: datetime,
-) -> BudgetsPast:
-    """Returns the budgets of the tables with these policies, which are simulated. A budget is left out if tables count
-    for it that are not simulated."""
-    keys = {table_id: list(budgets.keys(each, table_id)) for table_id, each in policies.items()}
+def read(connection: Connection, side: Side, subjects: Mapping[str, Subject], begin: datetime) -> BudgetsPast:
+    """Returns the budgets of the tables that the edit is about, which are simulated. A budget is left out if tables
+    count for it that are not simulated."""
+    simulated = side.effective.keys()
+    keys = {table_id: list(budgets.keys(each, table_id)) for table_id, each in side.effective.items()}
     wanted = {key for each in keys.values() for key in each}
-    known = [each for each in budgets.of_levels(levels.patterns, levels.tables, subjects) if wanted & {*each.keys}]
-    shared = [each for each in known if policies.keys() >= {*each.tables}]
+    known = [each for each in budgets.of_levels(side.patterns, side.own, subjects) if wanted & {*each.keys}]
+    shared = [each for each in known if simulated >= {*each.tables}]
     left_out = [
-        f"the budget of {each.whose} is not simulated: {len({*each.tables} - policies.keys())} of them are not part of "
+        f"the budget of {each.whose} is not simulated: {len({*each.tables} - simulated)} of them are not part of "
         "this simulation"
         for each in known
         if each not in shared

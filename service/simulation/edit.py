@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,52 +27,54 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Levels:
-    """All levels of policies: those of patterns, and by table id those of single tables."""
+class Side:
+    """The policies before an edit, or after it: all levels, those of single tables by table id, and by table id the
+    effective policies of the tables that the edit is about."""
 
     patterns: Sequence[PatternPolicy] = ()
-    tables: Mapping[str, TableLevel] = field(default_factory=dict)
+    own: Mapping[str, TableLevel] = field(default_factory=dict)
+    effective: Mapping[str, Effective] = field(default_factory=dict)
+
+    def of(self, subjects: Mapping[str, Subject]) -> Side:
+        return replace(self, effective=effective_of_each(self.patterns, self.own, subjects))
+
+    def only(self, table_ids: Collection[str]) -> Side:
+        return replace(self, effective={each: self.effective[each] for each in table_ids})
 
 
 @dataclass(frozen=True)
 class Edited:
-    """The levels before and after an edit, the subjects of all tables, and the effective policies of those that the
-    edit is about, all by table id."""
+    """Both sides of an edit, and the subjects of all tables by id."""
 
-    now: Levels
-    new: Levels
+    now: Side
+    new: Side
     subjects: Mapping[str, Subject]
-    policies_now: Mapping[str, Effective]
-    policies_new: Mapping[str, Effective]
 
 
 def edited(connection: Connection, edit: Edit, now: datetime) -> Edited:
     """Returns what the edit changes for the named tables, or for those whose policy would change. Raises
     TableNotFoundError, or PolicyNotFoundError if the policy to delete does not exist."""
-    before = Levels(store.every(connection), store.of_tables(connection))
+    before = Side(store.every(connection), store.of_tables(connection))
     subjects = policy_registry.subjects(connection)
     if edit.pattern is None:
         if unknown := next((each for each in edit.table_ids if each not in subjects), None):
             raise TableNotFoundError(f"There is no table {unknown}.")
-        after = _with_tables(before, edit, now)
-    else:
-        if edit.settings is None:
-            store.get(connection, edit.pattern)
-        after = _with_pattern(before, edit, edit.pattern, now)
-    about = subjects if edit.pattern is not None else {each: subjects[each] for each in edit.table_ids}
-    old, new = (effective_of_each(each.patterns, each.tables, about) for each in (before, after))
-    if edit.pattern is not None:
-        new = {table_id: found for table_id, found in new.items() if found.policy != old[table_id].policy}
-    return Edited(before, after, subjects, {each: old[each] for each in new}, new)
+        named = {each: subjects[each] for each in edit.table_ids}
+        return Edited(before.of(named), _with_tables(before, edit, now).of(named), subjects)
+    if edit.settings is None:
+        store.get(connection, edit.pattern)
+    old, new = before.of(subjects), _with_pattern(before, edit, edit.pattern, now).of(subjects)
+    changed = [each for each in new.effective if new.effective[each].policy != old.effective[each].policy]
+    return Edited(old.only(changed), new.only(changed), subjects)
 
 
-def _with_tables(before: Levels, edit: Edit, now: datetime) -> Levels:
-    settings = {each: before.tables[each].settings if each in before.tables else {} for each in edit.table_ids}
+def _with_tables(before: Side, edit: Edit, now: datetime) -> Side:
+    settings = {each: before.own[each].settings if each in before.own else {} for each in edit.table_ids}
     merged = {key: policy_registry.merged(dict(each), edit.settings or {}) for key, each in settings.items()}
-    return Levels(before.patterns, {**before.tables, **{key: TableLevel(each, now) for key, each in merged.items()}})
+    return Side(before.patterns, {**before.own, **{key: TableLevel(each, now) for key, each in merged.items()}})
 
 
-def _with_pattern(before: Levels, edit: Edit, pattern: str, now: datetime) -> Levels:
+def _with_pattern(before: Side, edit: Edit, pattern: str, now: datetime) -> Side:
     kept = [each for each in before.patterns if each.pattern != pattern]
     added = [] if edit.settings is None else [PatternPolicy(pattern, edit.settings, now, now, edit.precedence)]
-    return Levels([*kept, *added], before.tables)
+    return Side([*kept, *added], before.own)

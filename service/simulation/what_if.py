@@ -18,13 +18,12 @@ from service.queue import attempt_figures, worker_store
 from service.queue.cost_store import Lessons
 from service.scheduling.admission import Limits
 from service.simulation import budgets_past, past_store, read_costs
-from service.simulation.edit import Edit, Edited, Levels, edited
+from service.simulation.edit import Edit, Edited, edited
 from service.simulation.errors import SimulationTooLargeError
 from service.simulation.expected import Expected
 from service.simulation.outcome import Outcome
 from service.simulation.past_store import Past, TooManyCommits
 from service.simulation.side_by_side import both
-from service.simulation.simulated_budgets import BudgetsPast
 from service.simulation.simulator import Fleet, simulated
 from service.simulation.table_past import TablePast
 
@@ -124,11 +123,11 @@ engine_of = cache(partial(open_engine, connections=1))
 def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) -> WhatIf:
     """Returns the effect that the edit would have had. Slots and freezes are read from the database into `fleet`."""
     found = edited(connection, edit, period.now)
-    names = {table_id: found.subjects[table_id].name for table_id in found.policies_new}
+    names = {table_id: found.subjects[table_id].name for table_id in found.new.effective}
     if not names:
         return WhatIf(period.begin, period.end)
     check(len(names), period)
-    current = {table_id: (found.subjects[table_id], each.policy) for table_id, each in found.policies_now.items()}
+    current = {table_id: (found.subjects[table_id], each.policy) for table_id, each in found.now.effective.items()}
     try:
         past = past_store.read(connection, current, period.begin, period.end, period.now)
     except TooManyCommits as error:
@@ -137,10 +136,10 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
     read_costs.add(connection, past.pasts, period.now)
     _add_spent(connection, past.pasts, found, period.begin)
     fleet = with_facts(connection, fleet, period.now)
-    budgets = [_budgets(connection, found, side, period.begin) for side in (found.now, found.new)]
+    budgets = [budgets_past.read(connection, side, found.subjects, period.begin) for side in (found.now, found.new)]
     now, new = (replace(fleet, budgets=each) for each in budgets)
     expected = learned(connection)
-    policies = {table_id: each.policy for table_id, each in found.policies_new.items()}
+    policies = {table_id: each.policy for table_id, each in found.new.effective.items()}
     outcomes = both(partial(_simulated, past, None, now, expected), partial(_simulated, past, policies, new, expected))
     about = period.begin, period.end, names, past.commits, past.known_since
     left_out = list(dict.fromkeys(clause for each in budgets for clause in each.left_out))
@@ -151,16 +150,11 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
 
 def _add_spent(connection: Connection, pasts: dict[str, TablePast], found: Edited, begin: datetime) -> None:
     """Adds what jobs have cost in the last day, on which the limit of a table's own objective depends."""
-    for table_id, new in found.policies_new.items():
-        both_sides = (each.policy.objective for each in (found.policies_now[table_id], new))
+    for table_id, new in found.new.effective.items():
+        both_sides = (each.policy.objective for each in (found.now.effective[table_id], new))
         if table_id in pasts and any(each.max_gb_hours_per_day is not None for each in both_sides):
             spent = attempt_figures.gb_hours_of_each(connection, table_id, begin - _DAY, begin)
             pasts[table_id] = replace(pasts[table_id], spent=spent)
-
-
-def _budgets(connection: Connection, found: Edited, side: Levels, begin: datetime) -> BudgetsPast:
-    policies = found.policies_now if side is found.now else found.policies_new
-    return budgets_past.read(connection, side, found.subjects, policies, begin)
 
 
 def check(tables: int, period: Period) -> None:

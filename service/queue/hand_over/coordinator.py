@@ -108,6 +108,7 @@ class HandedOver:
     given_up: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
+        """Returns whether a job waits; else the next round may wait (`runtime.process.Tick`)."""
         return bool(self.waiting)
 
     def __str__(self) -> str:
