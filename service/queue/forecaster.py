@@ -16,6 +16,7 @@ from jobs.kinds.results import Work
 from service.db.engine import reading
 from service.model.calls import calls
 from service.model.clock import Clock
+from service.model.errors import DatabaseUnavailableError
 from service.queue import cost_store, demand_store, outlook_store, worker_store
 from service.queue.cost import Basis, Cost
 from service.queue.cost_model import Learned
@@ -139,6 +140,8 @@ class Forecaster:
                 calls.give_way(_GIVEN_WAY_SECONDS)
             with self._computing:
                 self._compute(engine, clock())
+        except DatabaseUnavailableError as error:
+            log.warning("The outlook of the queue could not be computed: %s", error)
         except Exception:
             # The last outlook is kept. Once it is too old for a call, that call computes a new one and gets the error.
             log.exception("The outlook of the queue could not be computed")
