@@ -53,8 +53,8 @@ TABLES = 4
 @pytest.fixture(scope="module", autouse=True)
 def _forked_from_an_import() -> None:
     """Lets the processes be forked from one that has imported the service, as a service does. Each would take three
-    CPU seconds to import it. A server process of earlier tests has not imported it. That one is forgotten but not ended,
-    because its end would wait for its children, such as those of `near_processes`."""
+    CPU seconds to import it. A server process of earlier tests has not imported it. That one is forgotten instead of
+    ended, because its end would wait for its children, such as those of `near_processes`."""
     forkserver._forkserver.__init__()  # type: ignore[attr-defined]
     reader_pool.preload(fleet_process.__name__, __name__)
 
