@@ -17,6 +17,7 @@ from service.runtime.settings import Settings
 from service.scheduling.admission import Limits
 from service.scheduling.queue_settings import QueueSettings
 from service.scheduling.scheduler import SchedulerConfig
+from service.simulation.simulator import Fleet
 
 # Largest share of a processor core to spend on decisions.
 _SHARE = 0.25
@@ -45,6 +46,14 @@ def queue_settings(chosen: Settings, rng: random.Random) -> QueueSettings:
         ),
         rng=rng,
         lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
+    )
+
+
+def simulated_fleet(chosen: Settings, planning: SchedulerConfig) -> Fleet:
+    return Fleet(
+        limits=planning.limits,
+        worker_hours_by_group=planning.worker_hours_by_group,
+        poll_seconds=chosen.poll_seconds,
     )
 
 

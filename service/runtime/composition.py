@@ -54,7 +54,7 @@ from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.reports import fleet_samples
 from service.runtime import catalog_round, discovery_round, retention
-from service.runtime.api_settings import exposure, identity, queue_settings
+from service.runtime.api_settings import exposure, identity, queue_settings, simulated_fleet
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.fleet_process import FleetProcess
@@ -158,7 +158,7 @@ class Composition:
             exposure=exposed,
             guard=self._guard,
             identity=identity(chosen, self._cipher),
-            simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
+            simulator=self._simulators.isolated(Replayer.of(self.engine, simulated_fleet(chosen, queue.planning))),
         )
         app = create_app(context)
         threading.Thread(target=self._fleet.prepare, name="fleet", daemon=True).start()
@@ -228,7 +228,7 @@ class Composition:
         ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
             ticks.append(Tick("plan", chosen.plan_seconds, partial(self._fleet.plan, context.queue.planning)))
-            advice = AdviceWriter.of(engine, context.queue.planning.limits, chosen.poll_seconds)
+            advice = AdviceWriter.of(engine, simulated_fleet(chosen, context.queue.planning))
             write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
             ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
         return ticks

@@ -88,6 +88,17 @@ def of_levels(
             yield SharedBudget(_own(table_id), settings, {table_id})
 
 
+def of_groups(worker_hours: Mapping[str, float], groups: Mapping[str, str]) -> Iterator[SharedBudget]:
+    """Yields the budgets of worker groups, whose hours of a day are given. `groups` has the worker group of each
+    table."""
+    tables: dict[str, set[str]] = {group: set() for group in worker_hours}
+    for table_id, group in groups.items():
+        if group in tables:
+            tables[group].add(table_id)
+    for group, hours in worker_hours.items():
+        yield SharedBudget(_of_group(group), {_WORKER_HOURS: hours}, tables[group])
+
+
 def read(
     connection: Connection,
     now: datetime,
@@ -104,12 +115,9 @@ def read(
         # Only tables with figures count, and to merge the policies of all tables would take long.
         first_day = today - BudgetSettings.carry_over_days * _DAY
         busy = {**used.of(today, today + 2 * _DAY), **used.of(first_day, today)}
-        tables: dict[str, set[str]] = {group: set() for group in worker_hours_by_group}
-        for table_id, (_, effective) in policy_registry.effective_of_all(connection, patterns, busy).items():
-            if effective.policy.worker_group in tables:
-                tables[effective.policy.worker_group].add(table_id)
-        for group, hours in worker_hours_by_group.items():
-            found.append(SharedBudget(_of_group(group), {_WORKER_HOURS: hours}, tables[group]))
+        policies = policy_registry.effective_of_all(connection, patterns, busy)
+        groups = {table_id: effective.policy.worker_group for table_id, (_, effective) in policies.items()}
+        found += of_groups(worker_hours_by_group, groups)
     are_shared = any(each.settings.get("budget") for each in patterns)
     subjects = policy_registry.subjects(connection) if are_shared else {}
     found += of_levels(patterns, store.of_tables(connection, table_ids), subjects)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from service.catalog import decision_times, table_store
 from service.catalog.table_events import event_of_table
@@ -24,13 +24,12 @@ from service.policies import policy_registry, store
 from service.policies.policy import Policy, TableLevel
 from service.policies.precedence import Subject, effective
 from service.policies.settings import Mode
-from service.scheduling.admission import Limits
 from service.simulation import advice_store, advisable, past_store, read_costs
 from service.simulation.advice import MOST_COMMITS, PERIOD, TOO_MANY, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
 from service.simulation.outcome import Outcome
 from service.simulation.simulator import Fleet
-from service.simulation.what_if import engine_of, learned, with_facts
+from service.simulation.what_if import Simulating, engine_of, learned, with_facts
 
 TABLES_AT_ONCE = 3
 """Maximum number of tables that a round works on."""
@@ -47,23 +46,13 @@ _MOST_READ = 2 * MOST_COMMITS
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class AdviceWriter:
-    """Computes the advice about one table, in a process of its own. `limits` and `poll_seconds` are as in
-    `Replayer`."""
-
-    database: str = field(repr=False)
-    limits: Limits
-    poll_seconds: float = 60.0
-
-    @classmethod
-    def of(cls, engine: Engine, limits: Limits, poll_seconds: float) -> AdviceWriter:
-        return cls(engine.url.render_as_string(hide_password=False), limits, poll_seconds)
+class AdviceWriter(Simulating):
+    """Computes the advice about one table."""
 
     def __call__(self, table_id: str, now: datetime) -> Advice:
         """Raises TableNotFoundError."""
         with reading(engine_of(self.database)) as connection:
-            return computed(connection, table_id, now, Fleet(limits=self.limits, poll_seconds=self.poll_seconds))
+            return computed(connection, table_id, now, self.fleet)
 
 
 Write = Callable[[str, "datetime"], Advice]

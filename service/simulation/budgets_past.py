@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from service.policies.precedence import Subject
+from service.policies.precedence import Subject, effective_of_each
 from service.queue import attempt_figures
 from service.scheduling import budgets
 from service.scheduling.budgets import MEMBERS, Key, SharedBudget
@@ -17,13 +17,24 @@ from service.simulation.simulated_budgets import BudgetsPast, day_of, days_befor
 _DAY = timedelta(days=1)
 
 
-def read(connection: Connection, side: Side, subjects: Mapping[str, Subject], begin: datetime) -> BudgetsPast:
+def read(
+    connection: Connection,
+    side: Side,
+    subjects: Mapping[str, Subject],
+    begin: datetime,
+    worker_hours_by_group: Mapping[str, float],
+) -> BudgetsPast:
     """Returns the budgets of the tables that the edit is about, which are simulated. A budget is left out if tables
     count for it that are not simulated."""
     simulated = side.effective.keys()
     keys = {table_id: list(budgets.keys(each, table_id)) for table_id, each in side.effective.items()}
     wanted = {key for each in keys.values() for key in each}
-    known = [each for each in budgets.of_levels(side.patterns, side.own, subjects) if wanted & {*each.keys}]
+    every = [*budgets.of_levels(side.patterns, side.own, subjects)]
+    if worker_hours_by_group:
+        policies = effective_of_each(side.patterns, side.own, subjects)
+        groups = {table_id: each.policy.worker_group for table_id, each in policies.items()}
+        every += budgets.of_groups(worker_hours_by_group, groups)
+    known = [each for each in every if wanted & {*each.keys}]
     shared = [each for each in known if simulated >= {*each.tables}]
     left_out = [
         f"the budget of {each.whose} is not simulated: {len({*each.tables} - simulated)} of them are not part of "

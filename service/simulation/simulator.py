@@ -41,10 +41,12 @@ Order = Callable[[Candidate, float, float], tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Fleet:
-    """The slots, limits and costs that tables share. A worker group that is not among `slots` has one slot."""
+    """The slots, limits and costs that tables share. A worker group that is not among `slots` has one slot.
+    `worker_hours_by_group` are the budgets of worker groups for a day."""
 
     slots: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    worker_hours_by_group: Mapping[str, float] = field(default_factory=dict)
     freezes: Sequence[Freeze] = ()
     poll_seconds: float = 60.0
     order: Order = turn

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
+from typing import Self
 
 from sqlalchemy import Connection, Engine
 
@@ -16,7 +17,6 @@ from service.policies import freeze_store, pause_store
 from service.policies.policy import Policy
 from service.queue import attempt_figures, worker_store
 from service.queue.cost_store import Lessons
-from service.scheduling.admission import Limits
 from service.simulation import budgets_past, past_store, read_costs
 from service.simulation.edit import Edit, Edited, edited
 from service.simulation.errors import SimulationTooLargeError
@@ -99,22 +99,25 @@ class WhatIf:
 
 
 @dataclass(frozen=True)
-class Replayer:
-    """Simulates in a process of its own, with a connection of its own, because a simulation occupies a processor core
-    for seconds."""
+class Simulating:
+    """Runs in a process of its own, with a connection of its own, because a simulation occupies a processor core for
+    seconds. `fleet` has the settings of the service; its slots and freezes are read from the database."""
 
     database: str = field(repr=False)
-    limits: Limits = field(default_factory=Limits)
-    poll_seconds: float = 60.0
+    fleet: Fleet = field(default_factory=Fleet)
 
     @classmethod
-    def of(cls, engine: Engine, limits: Limits | None = None, poll_seconds: float = 60.0) -> Replayer:
-        return cls(engine.url.render_as_string(hide_password=False), limits or Limits(), poll_seconds)
+    def of(cls, engine: Engine, fleet: Fleet | None = None) -> Self:
+        return cls(engine.url.render_as_string(hide_password=False), fleet or Fleet())
+
+
+class Replayer(Simulating):
+    """Computes the effect of an edit."""
 
     def __call__(self, edit: Edit, period: Period) -> WhatIf:
         """Raises SimulationTooLargeError, TableNotFoundError or PolicyNotFoundError."""
         with reading(engine_of(self.database)) as connection:
-            return what_if(connection, edit, period, Fleet(limits=self.limits, poll_seconds=self.poll_seconds))
+            return what_if(connection, edit, period, self.fleet)
 
 
 engine_of = cache(partial(open_engine, connections=1))
@@ -136,7 +139,10 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
     read_costs.add(connection, past.pasts, period.now)
     _add_spent(connection, past.pasts, found, period.begin)
     fleet = with_facts(connection, fleet, period.now)
-    budgets = [budgets_past.read(connection, side, found.subjects, period.begin) for side in (found.now, found.new)]
+    budgets = [
+        budgets_past.read(connection, side, found.subjects, period.begin, fleet.worker_hours_by_group)
+        for side in (found.now, found.new)
+    ]
     now, new = (replace(fleet, budgets=each) for each in budgets)
     expected = learned(connection)
     policies = {table_id: each.policy for table_id, each in found.new.effective.items()}

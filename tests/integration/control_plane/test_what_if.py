@@ -211,6 +211,33 @@ def test_a_forecast_knows_the_budget_of_a_pattern_and_what_is_left_of_it(lake: L
 
 
 @pytest.mark.mostly_sqlite
+def test_a_simulation_knows_the_budgets_of_worker_groups(lake: Lake) -> None:
+    lake.run(30)
+    before, begin = len(lake.done), lake.clock()
+    lake.run(30)
+    period = Period(begin, lake.clock(), lake.clock())
+    # Each job takes 10 s, and the day before has left all of its hours. Those of today are enough for three more jobs.
+    fleet = Fleet(worker_hours_by_group={"day": (before + 3) * 10 / 2 / 3600})
+
+    def jobs_in(group: str) -> tuple[int, str | None]:
+        with reading(lake.service.engine) as connection:
+            found = what_if(connection, Edit({"worker_group": group}, table_ids=(TABLE,)), period, fleet)
+        return found.new.jobs, found.caution
+
+    unbounded, caution = jobs_in("night")
+    assert (jobs_in("day"), caution) == ((3, None), None)
+    assert unbounded > 3
+    lake.service.register("tbl_2")
+    policy_registry.put_pattern(
+        lake.service.engine, lake.clock, "tbl_2", precedence=0, settings={"worker_group": "day"}
+    )
+    left_out = (
+        "the budget of the tables of worker group 'day' is not simulated: 1 of them are not part of this simulation"
+    )
+    assert jobs_in("day") == (unbounded, left_out)
+
+
+@pytest.mark.mostly_sqlite
 def test_a_simulation_says_what_it_leaves_out(lake: Lake) -> None:
     lake.run(30)
     pausing.pause(lake.service.engine, lake.service.notifier, lake.clock, by="ada", reason="")
