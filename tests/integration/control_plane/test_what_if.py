@@ -216,7 +216,7 @@ def test_a_simulation_knows_the_budgets_of_worker_groups(lake: Lake) -> None:
     before, begin = len(lake.done), lake.clock()
     lake.run(30)
     period = Period(begin, lake.clock(), lake.clock())
-    # Each job takes 10 s, and the day before has left all of its hours. Those of today are enough for three more jobs.
+    # Each job takes 10 s. The hours of today and those that the day before has left are enough for three more jobs.
     fleet = Fleet(worker_hours_by_group={"day": (before + 3) * 10 / 2 / 3600})
 
     def jobs_in(group: str) -> tuple[int, str | None]:
