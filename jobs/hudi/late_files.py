@@ -76,6 +76,13 @@ class LateFiles:
                 path = f"{self._marker_folder(instant)}/{KEPT}"
                 self._jvm.reads.write(self._table.storage, path, "\n".join(lines))
 
+    def announce(self, instant: str, files: Iterable[str]) -> None:
+        """Makes the markers of files that somebody has removed again, one for each file. The paths are relative to the
+        base path."""
+        with translated(f"making the markers of {instant} again"):
+            for file in files:
+                self._jvm.reads.write(self._table.storage, f"{self._marker_folder(instant)}/{file}{MARKER}CREATE", "")
+
     def _marker_folder(self, instant: str) -> str:
         return str(self._table.meta.getMarkerFolderPath(instant))
 

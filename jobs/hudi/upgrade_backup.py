@@ -64,7 +64,7 @@ def planned(table: OpenedTable, to_version: int, dropped: Iterable[str], owner: 
 
 def keep(table: OpenedTable, to_version: int, dropped: Iterable[str], owner: str) -> Backup:
     """Makes the backup and then its note. The lock must be held."""
-    _remove_folder(table)
+    remove(table)
     backup = planned(table, to_version, dropped, owner)
     _each(backup.copied, lambda path: _copy(table, path, f"{_COPIES}/{path}"))
     copies = {path: each.bytes for path, each in _listed(table, _COPIES).items()}
@@ -90,6 +90,13 @@ def unfinished(table: OpenedTable) -> Backup | None:
     listed = {str(path): (int(size), int(modified)) for path, (size, modified) in files.items()}
     dropped = tuple(map(str, found.get("dropped", ())))
     return Backup(int(found["from"]), int(found["to"]), str(found.get("owner", "")), listed, dropped)
+
+
+def is_there(table: OpenedTable) -> bool:
+    """Returns whether there is a backup, complete or not. An attempt that dies while it makes or deletes one leaves
+    copies without the note."""
+    with translated("looking for a backup of the timeline"):
+        return bool(table.storage.exists(_path(table, FOLDER)))
 
 
 def restore(table: OpenedTable, backup: Backup) -> None:
@@ -121,14 +128,14 @@ def restore(table: OpenedTable, backup: Backup) -> None:
 def forget(table: OpenedTable) -> None:
     """Deletes the note and then the backup. The lock must be held."""
     _delete(table, UPGRADE_NOTE.removeprefix(".hoodie/"))
-    _remove_folder(table)
+    remove(table)
 
 
-def _remove_folder(table: OpenedTable) -> None:
-    with translated("deleting the backup of the timeline"):
-        folder = _path(table, FOLDER)
-        if table.storage.exists(folder):
-            table.storage.deleteDirectory(folder)
+def remove(table: OpenedTable) -> None:
+    """Deletes a backup without a note. The lock must be held."""
+    if is_there(table):
+        with translated("deleting the backup of the timeline"):
+            table.storage.deleteDirectory(_path(table, FOLDER))
 
 
 def _listed(table: OpenedTable, folder: str = "") -> dict[str, ListedFile]:

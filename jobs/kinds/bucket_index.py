@@ -74,5 +74,6 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    ends_with_instant=False,
     result=BucketIndexResult,
 )

@@ -83,6 +83,9 @@ class Kind:
     waits_for_repair: bool = False
     """Whether it must wait while stale writes are not repaired. A job of this kind could delete or replace the files
     that hold the rows of these writes, or remove the instants from which a repair learns where the rows belong."""
+    ends_with_instant: bool = True
+    """Whether it has done its work when the last instant that it reported has completed. If not, only another attempt
+    can find out what is left to do."""
     connects_to_metastore: bool = False
 
     def read(self, given: Mapping[str, Any]) -> Parameters:

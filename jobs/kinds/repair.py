@@ -87,5 +87,6 @@ KIND = Kind(
     stops_flink=True,
     audited=True,
     rolls_back_dead=True,
+    ends_with_instant=False,
     result=RepairResult,
 )

@@ -66,5 +66,6 @@ KIND = Kind(
     for_damaged=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    ends_with_instant=False,
     result=UpgradeResult,
 )

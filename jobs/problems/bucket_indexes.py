@@ -16,6 +16,17 @@ BUCKET_INDEX_IN_PLACE: Final = ProblemType(
     hint="Run a `bucket_count` for another number of buckets. If the table is registered without its index, PATCH its"
     " `index`.",
 )
+BUCKET_INDEX_NOT_REGISTERED: Final = ProblemType(
+    "bucket-index-not-registered",
+    "The table has adopted a bucket index, but is registered without one",
+    why="Hudi's clustering gives the rows file groups that belong to no bucket, and the next upsert of a writer with"
+    " the bucket index fails (NumberFormatException). A commit on the timeline says that it has adopted this one,"
+    " and all its file groups are buckets. The worker of that job may have died before the table was registered with"
+    " the index.",
+    example="20260101120000000 has adopted 8 buckets by id",
+    hint="Start a `bucket_index` job with `adopt` again: if all rows are in their buckets, it changes no file, and the"
+    " service registers the index.",
+)
 KEYS_TWICE_IN_PARTITION: Final = ProblemType(
     "keys-twice-in-partition",
     "Keys exist more than once in their partition",

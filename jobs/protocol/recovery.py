@@ -6,7 +6,7 @@ import logging
 
 from jobs.contract import Outcome, Result, WorkOrder
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, hashing_metadata
+from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -14,6 +14,7 @@ from jobs.hudi.records import REPLACE
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.results import KindResult
+from jobs.protocol import own_instant
 
 logger = logging.getLogger(__name__)
 
@@ -21,10 +22,6 @@ logger = logging.getLogger(__name__)
 def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult] | None:
     """Returns the result if an earlier attempt's replacecommit has completed; otherwise removes all traces of it."""
     lock = TableLock(table, order.job_id)
-    if not order.dry_run:
-        # A worker may have died between taking the lock and reporting its instant, so the lock is checked even without
-        # a reported instant.
-        lock.break_stale()
     if done := already_completed(table, order):
         return done
     if order.dry_run:
@@ -44,13 +41,13 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
             table.reload()
             for instant in [item for item in unfinished if not _has_completed(table, item)]:
                 if table.state_of(instant) is None:
-                    # Either the instant was never begun, or a client died while it rolled the instant back.
-                    client.finish_rollback(instant)
-                    hashing_metadata.forget_unless_followed(table, instant)
+                    # Either the instant was never begun, or others have rolled it back, or died while they did.
+                    own_instant.remove_rest(table, client, instant)
                 else:
                     logger.warning("rolling back %s, whose worker is dead", instant)
+                    own_instant.announce_again(client, instant)
                     client.rollback(instant)
-                client.tidy_up(instant)
+                    client.tidy_up(instant)
             for instant in hashing_config.dangling(table):
                 logger.warning("removing the hashing config of %s, which never completed", instant)
                 hashing_config.remove(table, instant)

@@ -22,17 +22,16 @@ from jobs.errors import (
 )
 from jobs.format.instants import wall_clock
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.indexes import METADATA_AT_THE_END
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION, REPLACE, Buckets, FileSlice, Instant
+from jobs.hudi.records import Buckets, FileSlice, Instant
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
-from jobs.protocol import preflight
+from jobs.protocol import own_instant, preflight
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
@@ -84,6 +83,7 @@ class Replacement:
         self._extra = extra
         self._unit = unit
         self._done: dict[Key, tuple[frozenset[FileSlice], list[WrittenFile]]] = {}
+        self._written: list[WrittenFile] = []  # Those of all rounds.
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
         self._timeline_at_lock: list[Instant] = []
@@ -185,16 +185,16 @@ class Replacement:
         outcome.written = [item for _, written in self._done.values() for item in written]
         if not outcome.slices:
             raise WritersActiveError("Writers changed every file group during the rewrite, so none was replaced.")
-        if self._table.state_of(outcome.instant) != "INFLIGHT":
-            raise self._table.lost(f"instant {outcome.instant}")
         self._context.checkpoint()
         # A writer may have renamed a column since the job was accepted.
         refuse(preflight.columns_changed(self._table, outcome.slices))
         outcome.before = self._known(outcome)
-        # The lock is checked before and after `before_commit` writes: a frozen attempt may have been rolled back.
-        self._require_lock()
+        own_instant.announce_again(client, outcome.instant, self._written)
+        # Lock and instant are checked before and after `before_commit` writes, because a frozen attempt may have been
+        # rolled back.
+        own_instant.require(self._table, self._lock, outcome.instant, self._timeline_at_lock)
         self._before_commit(outcome)
-        self._require_lock()
+        own_instant.require(self._table, self._lock, outcome.instant, self._timeline_at_lock)
         extra = {**outcome.before.to_metadata(), **self._extra(outcome)}
         try:
             client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)
@@ -218,15 +218,6 @@ class Replacement:
         unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"} - {outcome.instant}
         return KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
 
-    def _require_lock(self) -> None:
-        """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and
-        also the timeline, which works for every provider: writers complete their instants under the lock, so a newly
-        completed one shows that another client has held it."""
-        self._lock.verify()
-        others = _completed_writes(self._table.instants()) - _completed_writes(self._timeline_at_lock)
-        if others:
-            raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
-
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites slices that are new or have changed since they were rewritten, and drops slices that no longer
         exist."""
@@ -248,6 +239,7 @@ class Replacement:
             rewritten = self._units(todo)
             by_unit: dict[Key, list[WrittenFile]] = {key: [] for key in rewritten}
             for written in self._rewrite(outcome.instant, todo, self._all):
+                self._written.append(written)
                 by_unit[self._unit(written.partition, written.source)].append(written)
             outcome.rewritten_again += sum(self._unit(*item.key) in self._done for item in todo)
             self._done |= {key: (items, by_unit[key]) for key, items in rewritten.items()}
@@ -329,18 +321,14 @@ class Replacement:
         try:
             with self._context.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()
-                if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
+                if (state := self._table.state_of(instant)) in {"REQUESTED", "INFLIGHT"}:
+                    own_instant.announce_again(client, instant, self._written)
                     client.rollback(instant)
-                elif self._table.state_of(instant) is None:
-                    hashing_metadata.forget_unless_followed(self._table, instant)
+                elif state is None:
+                    own_instant.remove_rest(self._table, client, instant)
         except LeaseLostError:
             # Another attempt settles our instant.
             raise
         except JobError:
             # The first error is reported; the next attempt, or any writer's clean, rolls the instant back.
             logger.exception("could not roll back %s", instant)
-
-
-def _completed_writes(instants: Sequence[Instant]) -> set[str]:
-    watched = INGESTION | {REPLACE}
-    return {item.requested for item in instants if item.action in watched and item.state == "COMPLETED"}

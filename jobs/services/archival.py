@@ -40,7 +40,6 @@ def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext)
         return Result(Outcome.SUCCEEDED, details=found)
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     context.step("archiving")
     remove_unfinished(table, context.checkpoint)
     with lock.held(context.checkpoint):

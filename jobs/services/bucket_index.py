@@ -39,7 +39,7 @@ from jobs.problems.bucket_indexes import (
 )
 from jobs.problems.rescales import WRITERS_NOT_STOPPED
 from jobs.problems.tables import NON_BLOCKING_WRITERS
-from jobs.protocol import older_hudi, preflight, recovery
+from jobs.protocol import adoption, older_hudi, preflight, recovery
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.services import giving_up_buckets
@@ -64,7 +64,7 @@ def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobConte
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=_dry_run(table, plan))
     refuse(plan.problems)
-    if not plan.slices:
+    if plan.is_idle:
         return Result(Outcome.SUCCEEDED, details=_after(plan.index).having(nothing_to_do=True))
     return _adopt(table, order, context, plan)
 
@@ -72,13 +72,18 @@ def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobConte
 @dataclass(frozen=True)
 class _Plan:
     """The index to adopt, the instants of before, the slices, the rows of each partition by Hudi's readers, and the
-    refusals."""
+    refusals. `is_adopted`: an earlier job has committed it, but the table is registered without it."""
 
     index: BucketIndex
     instants: frozenset[str]
     slices: tuple[FileSlice, ...]
     rows: tuple[PartitionRows, ...]
     problems: tuple[Problem, ...]
+    is_adopted: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.problems and (not self.slices or self.is_adopted)
 
     @property
     def bytes_of_partitions(self) -> Counter[str]:
@@ -177,13 +182,21 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
     except KeyWithoutBucketError as error:
         return _Plan(index, instants, tuple(slices), (), (error.problem(),))
     problems += _of_rows(counted, slices)
-    if table.declared.index == index and slices and not any(each.misplaced for each in counted):
+    is_in_place = bool(slices) and not any(each.misplaced for each in counted)
+    if table.declared.index == index and is_in_place:
         problems.append(
             BUCKET_INDEX_IN_PLACE.because(
                 f"registered with {index.num_buckets} buckets, and every row is in its bucket"
             )
         )
-    return _Plan(index, instants, tuple(slices), tuple(counted), tuple(problems))
+    is_adopted = is_in_place and table.declared.index is None and _adopted(table) == index
+    return _Plan(index, instants, tuple(slices), tuple(counted), tuple(problems), is_adopted=is_adopted)
+
+
+def _adopted(table: HudiTable) -> BucketIndex | None:
+    """Returns the index of an earlier job whose worker died before the table was registered with it."""
+    found = adoption.latest(table)
+    return found[0] if found else None
 
 
 def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> list[Problem]:
@@ -208,8 +221,9 @@ def _counted(table: HudiTable, index: BucketIndex) -> list[PartitionRows]:
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:
-    """Returns the index by the parameters, else as the table is registered, else by the size of the partitions."""
-    declared = table.declared.index
+    """Returns the index by the parameters, else as the table is registered or an earlier job has adopted it, else by
+    the size of the partitions."""
+    declared = table.declared.index or _adopted(table)
     largest = max(_bytes_of_partitions(slices).values(), default=0)
     by_size = 1 << max(-(-largest // _BYTES_OF_BUCKET) - 1, 0).bit_length()
     number = params.num_buckets or (declared.num_buckets if declared else min(by_size, _MOST_BUCKETS))
@@ -246,7 +260,7 @@ def _dry_run(table: HudiTable, plan: _Plan) -> BucketIndexResult:
         refusals=plan.problems,
         warnings=_warnings(table),
         notes=_notes(table, plan.index),
-        nothing_to_do=not (plan.slices or plan.problems),
+        nothing_to_do=plan.is_idle,
         rows=sum(by_rows),
         misplaced=sum(each.misplaced for each in plan.rows),
         partitions=len(partitions),

@@ -59,7 +59,6 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
             has_remains = bool(client.late_files.rolled_back_but_writing()) or bool(_unfinished_cleans(table))
         else:
             refuse(problems)
-            lock.break_stale()
             context.step("rolling back dead writers")
             # The files of failed writes are useless, but only writes of writers that are certainly dead are rolled
             # back.
@@ -109,7 +108,6 @@ def _execute_delegated(
         found = delegated_plans.find(table, order, {CLEAN})
         return Result(Outcome.SUCCEEDED, details=found.planned(CleaningResult, problems))
     refuse(problems)
-    lock.break_stale()
     # If this option allowed several pending cleans, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
     if parallelism := order.params.parallelism:

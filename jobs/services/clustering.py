@@ -28,8 +28,9 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.clustering import ClusteringParams, ClusteringResult, GivenClusteringParams
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
+from jobs.problems.bucket_indexes import BUCKET_INDEX_NOT_REGISTERED
 from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
-from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
+from jobs.protocol import adoption, older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -109,8 +110,13 @@ def _never(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | No
         return refused
     if not in_buckets and table.has_consistent_hashing():
         return preflight.consistent_hashing()
-    changes = order.params.sort_by or order.params.expansion_factor
-    return NOTHING_TO_MERGE if not changes and _looks_bucketed(table) else None
+    if in_buckets or not _looks_bucketed(table):
+        return None
+    if adopted := adoption.latest(table):
+        index, instant = adopted
+        buckets = f"{index.num_buckets} buckets by {', '.join(index.hash_fields)}"
+        return BUCKET_INDEX_NOT_REGISTERED.because(f"{instant} has adopted {buckets}")
+    return None if order.params.sort_by else NOTHING_TO_MERGE
 
 
 def _in(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSlice]:

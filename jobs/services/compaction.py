@@ -10,7 +10,6 @@ from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
@@ -44,9 +43,6 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     and `partitions` bound what it compacts.
     """
     context.step("planning")
-    if not order.dry_run:
-        # The worker may have died after its commit, with the lock.
-        TableLock(table, order.job_id).break_stale()
     if not order.params.plans and (done := recovery.already_completed(table, order)):
         return done
     if problems := _refusals(table, order):

@@ -36,7 +36,6 @@ class PlanRunner:
         self._context = context
         self._owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
         self.lock = TableLock(table, order.job_id)
-        self.lock.break_stale()
         self.proof = KeyProof()
         self.withheld: list[WithheldPlan] = []
         self._unplanned = UnplannedLogs(table, context) if may_miss_logs(table) else None

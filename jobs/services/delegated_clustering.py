@@ -47,7 +47,6 @@ def run(
         return Result(Outcome.SUCCEEDED, details=found.planned(ClusteringResult, refusals))
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     found = delegated_plans.find(table, order, {CLUSTERING, REPLACE})
     owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
     runner = _Runner(table, order, context, lock, owner)

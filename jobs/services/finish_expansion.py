@@ -43,6 +43,8 @@ def run(
     context.step("planning")
     undo = order.params.undo
     rules = table.bucket_rules()
+    if not order.dry_run and order.attempt > 1 and _has_renamed(table, undo=undo):
+        return Result(Outcome.SUCCEEDED, details=_result(table, rules.default if rules else None))
     problems = _of_undo(table) if undo else _of_retiring(table, order, rules)
     problems += preflight.lock_not_provable(table)
     number = rules.default if rules else None
@@ -50,7 +52,6 @@ def run(
         return Result(Outcome.SUCCEEDED, details=_result(table, number).having(refusals=tuple(problems)))
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     context.step("retiring the hashing config" if not undo else "restoring the hashing config")
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         roll_back_dead(table, lock, client, context.checkpoint)
@@ -62,6 +63,11 @@ def run(
         lock.verify()
         hashing_config.restore(table) if undo else hashing_config.retire(table)
     return Result(Outcome.SUCCEEDED, details=_result(table, number))
+
+
+def _has_renamed(table: HudiTable, *, undo: bool) -> bool:
+    """Returns whether an earlier attempt has died right after its only change."""
+    return hashing_config.is_in_force(table) == undo and (undo or bool(hashing_config.retired(table)))
 
 
 def _result(table: HudiTable, num_buckets: int | None) -> FinishExpansionResult:

@@ -28,8 +28,6 @@ def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobConte
     """Compacts all logs, checks under the lock that nothing is in flight, and makes a commit without rows that marks
     the end of the bucket index."""
     lock = TableLock(table, order.job_id)
-    if not order.dry_run:
-        lock.break_stale()
     slices = table.file_slices()
     found = BucketIndexResult(
         action="drop",

@@ -46,7 +46,6 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
     lock = TableLock(table, order.job_id)
     found = IndexResult()
     if not order.dry_run:
-        lock.break_stale()
         found = found.having(undone=_settle(table, lock, context))
     names = index_refusals.partitions_of(table, params)
     is_build = params.action == "build"

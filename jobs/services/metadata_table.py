@@ -55,7 +55,6 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems)))
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     with lock.held(context.checkpoint):
         table.reload()
         if pending := table.pending():
@@ -92,8 +91,6 @@ def _compact(
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found)
     lock = TableLock(table, order.job_id)
-    # An attempt that has died after its compaction has left the lock.
-    lock.break_stale()
     if found.nothing_to_do:
         return Result(Outcome.SUCCEEDED, details=found)
     context.step("compacting it")

@@ -110,7 +110,6 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
         return Result(Outcome.SUCCEEDED, details=planned)
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         roll_back_dead(table, lock, client, context.checkpoint)
     plan = _plan(table, ttl, order)

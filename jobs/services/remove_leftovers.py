@@ -35,7 +35,6 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[Repai
         return Result(Outcome.SUCCEEDED, details=planned)
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     with lock.held(context.checkpoint):
         table.reload()
         if configs and (table.pending_writes() or _completed(table) != seen):

@@ -93,7 +93,6 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
         )
         return Result(Outcome.SUCCEEDED, details=planned)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     repaired = repair_writes(table, lock, order, context, suspects)
     return Result(Outcome.SUCCEEDED, instants=repaired.instants, details=repaired.result())
 

@@ -31,7 +31,6 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
         return Result(Outcome.SUCCEEDED, details=planned)
     refuse(problems)
     lock = TableLock(table, order.job_id)
-    lock.break_stale()
     if action == DELETE:
         instant = order.params.instant or ""
         context.step("deleting the savepoint")

@@ -43,8 +43,6 @@ def undo(
     `execute` returns the instant. Raises RefusedError if there are `problems`."""
     context.step("planning")
     lock = TableLock(table, order.job_id)
-    if not order.dry_run:
-        lock.break_stale()
     if done := recovery.already_completed(table, order):
         return done
     if order.dry_run:

@@ -67,7 +67,6 @@ def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) 
     lock = TableLock(table, order.job_id)
     undone = False
     if not order.dry_run:
-        lock.break_stale()
         undone = _undo_unfinished(table, lock, context)
     elif problems := upgrade_refusals.while_unfinished(table):
         # An unfinished change leaves a table of which each version can read only a part.
@@ -147,12 +146,15 @@ def _take_back(table: HudiTable, backup: upgrade_backup.Backup, context: JobCont
 
 def _undo_unfinished(table: HudiTable, lock: TableLock, context: JobContext) -> bool:
     """Undoes a change that an earlier attempt has left unfinished. Returns whether there was one."""
-    if upgrade_backup.unfinished(table) is None:
+    if not upgrade_backup.is_there(table):
         return False
     context.step("taking back an unfinished upgrade")
     with context.undoing(), lock.held(context.checkpoint):
-        if backup := upgrade_backup.unfinished(table):
-            upgrade_backup.restore(table, backup)
+        backup = upgrade_backup.unfinished(table)
+        if backup is None:
+            upgrade_backup.remove(table)
+            return False
+        upgrade_backup.restore(table, backup)
     table.ignores_metadata_table = False
     table.reopen()
     return True

@@ -30,6 +30,7 @@ from jobs.errors import (
 from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.executors import Executors
 from jobs.hudi.jvm import jvm_of, refused_by_storage
+from jobs.hudi.lock import TableLock
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.parameters import Parameters
@@ -71,6 +72,8 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
     order = _typed(order)
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
+            # A worker may have died with the lock and without a reported instant, and this attempt may be refused.
+            TableLock(table, order.job_id).break_stale()
             table.clock.verify()
         if kind.for_damaged:
             table.ignores_metadata_table = metadata_files.lists_wrongly(table)

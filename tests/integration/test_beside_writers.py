@@ -196,6 +196,7 @@ def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSessio
     assert proved(spark, base, 8) == before
 
 
+@pytest.mark.exhaustive
 def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)

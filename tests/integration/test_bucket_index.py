@@ -136,6 +136,26 @@ def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSessi
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
+def test_a_table_that_is_not_registered_with_its_adopted_index_is_not_clustered_and_adopts_it_at_once(
+    spark: SparkSession, base: Path
+) -> None:
+    """The worker of the last attempt has died after its commit."""
+    old, result = adopted_table(spark, base, table_type=COW, partitioned=False)
+    before, files = tables.snapshot(spark, base), set(base.glob("*.parquet"))
+    with pytest.raises(RefusedError) as caught:
+        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    assert caught.value.problem().type == "bucket-index-not-registered"
+    assert caught.value.problem().detail.endswith("has adopted 4 buckets by id")
+
+    again = adopt(spark, base)
+
+    assert (again["nothing_to_do"], again["num_buckets"], again["hash_fields"]) == (True, 4, ["id"])
+    assert again["writer_options"] == result["writer_options"]
+    assert (tables.snapshot(spark, base), set(base.glob("*.parquet"))) == (before, files)
+    tables.upsert(tables.rows(spark, 250, 320, ts=9), base, bucketed(old, again))
+    assert len(proved(spark, base, tables.INDEX)) == 320
+
+
 @pytest.mark.parametrize(("table_type", "version", "partitioned", "index"), SHAPES)
 def test_each_shape_adopts_and_drops(
     spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool, index: str | None

@@ -3,11 +3,13 @@ temporary files."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.contract import BucketIndex
+from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -15,7 +17,7 @@ from jobs.job_context import JobContext
 from tests.acceptance.storage import left_behind
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
-from tests.integration.run import hudi_table, run_job, work_order
+from tests.integration.run import hudi_table, perform_order, run_job, work_order
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -53,16 +55,34 @@ def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_i
 ) -> None:
     tables.write_table(spark, base, count=100, partitioned=False)
     first = run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1")
-    lock = TableLock(hudi_table(spark, base, BucketIndex(4, ("id",))), "job_1")
-    with lock.held(JobContext().checkpoint):
-        left = (base / ".hoodie" / "lock").read_bytes()
-    (base / ".hoodie" / "lock").write_bytes(left)
-    (base / ".hoodie" / ".lock.crc").unlink(missing_ok=True)
+    leave_lock(spark, base, "job_1")
 
     earlier = first.instants if knows_its_instant else ()
     run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1", earlier_instants=earlier)
 
     assert not (base / ".hoodie" / "lock").exists()
+
+
+@pytest.mark.parametrize("undo", [pytest.param(True, marks=pytest.mark.exhaustive), False])
+def test_the_next_attempt_finds_the_renamed_hashing_config_and_removes_the_lock(
+    spark: SparkSession, base: Path, undo: bool
+) -> None:
+    """The change leaves no instant, and a new job would be refused."""
+    tables.write_table(spark, base, count=60, partitioned=False)
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    has = {"index": BucketIndex(8, ("id",)), "declared": {"writers_stopped": True}}
+    if undo:
+        run_job(spark, base, "finish_expansion", **has)
+    order = work_order(base, "finish_expansion", {"undo": undo}, **has)
+    first = perform_order(spark, order)
+    leave_lock(spark, base, order.job_id)
+
+    again = perform_order(spark, replace(order, attempt=2))
+
+    assert again.details == first.details
+    assert not (base / ".hoodie" / "lock").exists()
+    with pytest.raises(RefusedError):
+        run_job(spark, base, "finish_expansion", {"undo": undo}, **has)
 
 
 def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(spark: SparkSession, base: Path) -> None:
@@ -84,3 +104,11 @@ def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(sp
 
     assert left_behind(spark, base) == []
     assert tables.snapshot(spark, base) == before
+
+
+def leave_lock(spark: SparkSession, base: Path, job: str) -> None:
+    """Leaves the lock of an attempt at this job, as a kill does."""
+    with TableLock(hudi_table(spark, base, INDEX), job).held(JobContext().checkpoint):
+        left = (base / ".hoodie" / "lock").read_bytes()
+    (base / ".hoodie" / "lock").write_bytes(left)
+    (base / ".hoodie" / ".lock.crc").unlink(missing_ok=True)

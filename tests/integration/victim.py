@@ -61,6 +61,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the upgrade": (Upgrader, "run"),
     "the taking back": (upgrade_backup, "restore"),
     "the end": (upgrade_backup, "forget"),
+    "the removal": (upgrade_backup, "remove"),
     "the index": (Indexer, "build"),
     "the dropping": (Indexer, "drop"),
     "the clean": (Cleaner, "execute"),

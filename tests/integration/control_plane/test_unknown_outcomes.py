@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
@@ -28,6 +28,7 @@ from tests.integration.control_plane.watching import A, Watched
 from tests.support.small_table import SmallTable, base_file, instant_at, log_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from service.queue.job import Job
@@ -38,9 +39,15 @@ CONFIG = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
 
 class Lost:
-    """A compaction whose only worker reported an instant and then disappeared."""
+    """A job, such as a compaction, whose only worker reported the instant of a compaction and then disappeared."""
 
-    def __init__(self, watched: Watched, folder: Path) -> None:
+    def __init__(
+        self,
+        watched: Watched,
+        folder: Path,
+        kind: JobKind = JobKind.COMPACTION,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
         self.watched = watched
         self.table = SmallTable(folder / "t")
         written = instant_at(watched.clock() - timedelta(seconds=60))
@@ -51,7 +58,7 @@ class Lost:
         self.job_id = submission.submit(
             Database(watched.engine, watched.clock, cipher=cipher),
             Permissions(),
-            JobRequest(table_id=self.table_id, kind=JobKind.COMPACTION, max_attempts=1),
+            JobRequest(table_id=self.table_id, kind=kind, params=params or {}, max_attempts=1),
         ).job.id
         order = leases.lease(
             Database(watched.engine, watched.clock, cipher=cipher),
@@ -110,6 +117,26 @@ def test_an_unknown_job_has_failed_if_nothing_of_it_was_committed(lost: Lost) ->
     assert lost.instant in lost.job.error.detail
     assert lost.events[2:] == ["job.failed"]
     lost.watched.poll(1)
+    assert lost.events[2:] == ["job.failed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [(JobKind.UPGRADE, {"to_version": 9}), (JobKind.BUCKET_INDEX, {"action": "drop"}), (JobKind.REPAIR, {})],
+)
+def test_a_job_that_goes_on_after_its_last_instant_has_failed_although_that_has_completed(
+    watched: Watched, tmp_path: Path, kind: JobKind, params: dict[str, Any]
+) -> None:
+    """An upgrade compacts all logs and then changes the version, which leaves no instant."""
+    lost = Lost(watched, tmp_path, kind, params)
+    lost.complete()
+    lost.lose()
+    watched.poll(1)
+    assert lost.job.state is JobState.FAILED
+    assert lost.job.error
+    assert lost.job.error.detail.endswith(
+        f"{lost.instant} has completed, but more may be left to do: start the job again, which finishes it."
+    )
     assert lost.events[2:] == ["job.failed"]
 
 

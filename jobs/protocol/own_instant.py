@@ -1,0 +1,58 @@
+"""The pending instant of a replacement: whether it is still the job's own, its files, and what remains of it.
+
+Hudi finds files that are in no commit, or whose instant is rolled back, by their markers alone. Somebody may have
+removed these, as Hudi's procedure `delete_marker` does. Readers that list the storage would see the rows of a file that
+remains once more: at once if the instant completes, and otherwise when the instant and its rollback are archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jobs.format.file_names import parse_base_file_name
+from jobs.format.written_file import WrittenFile
+from jobs.hudi import hashing_metadata
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.records import INGESTION, REPLACE, Instant
+from jobs.hudi.table import HudiTable
+from jobs.lock_errors import LockLostError
+
+
+def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
+    """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
+    the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
+    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a
+    single writer rolls back what is pending without the lock."""
+    lock.verify()
+    instants = table.instants()
+    if others := _completed_writes(instants) - _completed_writes(timeline_at_lock):
+        raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
+    if not any(item.requested == instant and item.state == "INFLIGHT" for item in instants):
+        raise table.lost(f"instant {instant}")
+
+
+def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> None:
+    """Makes the markers of all base files of the instant again if some are gone, or if there are none. `written` are
+    files that have had markers. The lock must be held. Lists all partitions only if markers are missing."""
+    marked = client.late_files.marked_files(instant)
+    if marked and marked.issuperset("/".join(filter(None, (file.partition, file.file_name))) for file in written):
+        return
+    found = client.late_files.files_of({instant: instant}).get(instant, set()) - marked
+    # Before table version 8 all recent logs are found as well.
+    parsed = {path: parse_base_file_name(path.rpartition("/")[2]) for path in sorted(found)}
+    client.late_files.announce(instant, [path for path, name in parsed.items() if name and name.instant == instant])
+
+
+def remove_rest(table: HudiTable, client: WriteClient, instant: str) -> None:
+    """Removes what is left of an instant that is not on the timeline: a rollback that a client began before it died,
+    files that tasks have written since the rollback, markers, and the hashing config. The lock must be held."""
+    client.finish_rollback(instant)
+    client.late_files.remove(instant, client.late_files.marked_files(instant))
+    hashing_metadata.forget_unless_followed(table, instant)
+    client.tidy_up(instant)
+
+
+def _completed_writes(instants: Sequence[Instant]) -> set[str]:
+    watched = INGESTION | {REPLACE}
+    return {item.requested for item in instants if item.action in watched and item.state == "COMPLETED"}

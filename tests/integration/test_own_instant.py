@@ -1,0 +1,152 @@
+"""Somebody removes the markers of a job's pending instant, or rolls the instant back, while the job writes its files.
+No file remains that readers would see as a second copy of rows."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import CancelledError, CommitLostError, LeaseLostError
+from jobs.hudi import hashing_config
+from jobs.protocol import own_instant
+from tests.integration import tables
+from tests.integration.plans import OtherRunner
+from tests.integration.run import perform_order, proved, run_job, work_order
+from tests.integration.tables import left_behind
+from tests.integration.writers import At
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from jobs.hudi.client import WriteClient
+
+WAITING, REWRITING = "waiting for writers", "rewriting"
+EXPANSION = {"factor": 2}
+
+
+def own(base: Path) -> str:
+    """Returns the job's pending instant."""
+    (pending,) = (base / ".hoodie").rglob("[0-9]*.replacecommit.requested")
+    return pending.name.split(".")[0]
+
+
+def remove_markers(base: Path) -> None:
+    """Does what Hudi's procedure `delete_marker` does (`WriteMarkers.deleteMarkerDir`, 1.2.0)."""
+    shutil.rmtree(base / ".hoodie" / ".temp" / own(base))
+
+
+def roll_back_without_the_lock(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    """Does what a single writer does with each pending instant when it starts."""
+    client = OtherRunner(spark, base, {key: value for key, value in options.items() if key not in tables.LOCK}).client
+    assert client.rollback(own(base))
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "metadata"),
+    [
+        ("bucket_expansion", EXPANSION, False),
+        pytest.param("bucket_expansion", EXPANSION, True, marks=pytest.mark.exhaustive),
+        pytest.param("clustering", {"sort_by": ["city"]}, False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_files_of_an_earlier_round_are_deleted_although_their_markers_are_gone(
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any], metadata: bool
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, metadata=metadata, copied=False)
+
+    def a_writer_commits() -> None:
+        tables.upsert(tables.rows(spark, 0, 30, ts=5), base, options)
+        remove_markers(base)
+
+    done = run_job(spark, base, kind, params, context=At(WAITING, a_writer_commits))
+
+    assert done.details["rewritten_again"] > 0
+    written = [path for path in base.glob("*.parquet") if path.name.endswith(f"_{done.instants[0]}.parquet")]
+    assert len(written) == done.details["file_groups"]["after"]
+    buckets = 8 if kind == "bucket_expansion" else 4
+    proved(spark, base, buckets)
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False)
+    # The writer has the number of before, and follows the hashing config.
+    tables.upsert(tables.rows(spark, 20, 70, ts=9), base, options)
+    assert len(proved(spark, base, buckets)) == 70
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_last", [True, False])
+def test_an_attempt_whose_markers_are_gone_leaves_no_file(spark: SparkSession, base: Path, is_last: bool) -> None:
+    tables.write_table(spark, base, count=60, metadata=False)
+    before = tables.snapshot(spark, base)
+
+    def the_attempt_ends() -> None:
+        remove_markers(base)
+        raise CancelledError if is_last else LeaseLostError
+
+    after_an_attempt_with(spark, base, At(WAITING, the_attempt_ends), is_last=is_last)
+
+    assert left_behind(base) == []
+    assert proved(spark, base, 4 if is_last else 8) == before
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_last"),
+    [(True, True), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in product((True, False), (False,)))],
+)
+def test_files_that_an_attempt_wrote_after_the_rollback_of_its_instant_are_removed(
+    spark: SparkSession, base: Path, metadata: bool, is_last: bool
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, metadata=metadata)
+    before = tables.snapshot(spark, base)
+
+    def the_attempt_goes_on() -> None:
+        if not is_last:
+            raise LeaseLostError
+
+    context = At(REWRITING, lambda: roll_back_without_the_lock(spark, base, options), (WAITING, the_attempt_goes_on))
+    after_an_attempt_with(spark, base, context, is_last=is_last)
+
+    assert left_behind(base) == []
+    assert proved(spark, base, 4 if is_last else 8) == before
+    tables.upsert(tables.rows(spark, 20, 70, ts=9), base, options)
+    assert len(proved(spark, base, 4 if is_last else 8)) == 70
+
+
+@pytest.mark.exhaustive
+def test_no_hashing_config_is_written_for_an_instant_that_was_rolled_back(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi would follow it at once, because its instant is not pending."""
+    options = tables.write_table(spark, base, count=60, partitioned=False)
+    written: list[str] = []
+    announce, write = own_instant.announce_again, hashing_config.write
+
+    def rolled_back_after(client: WriteClient, instant: str, *more: Any) -> None:
+        announce(client, instant, *more)
+        if instant not in written:
+            roll_back_without_the_lock(spark, base, options)
+
+    def noted(table: Any, current: Any, new: Any, instant: str) -> None:
+        written.append(instant)
+        write(table, current, new, instant)
+
+    monkeypatch.setattr(own_instant, "announce_again", rolled_back_after)
+    monkeypatch.setattr(hashing_config, "write", noted)
+    with pytest.raises(CommitLostError):
+        run_job(spark, base, "bucket_expansion", EXPANSION)
+
+    assert written == []
+    assert left_behind(base) == []
+
+
+def after_an_attempt_with(spark: SparkSession, base: Path, context: At, *, is_last: bool) -> None:
+    """Runs an attempt at an expansion that fails, and the next one unless it was the last."""
+    order = work_order(base, "bucket_expansion", EXPANSION)
+    with pytest.raises((CancelledError, CommitLostError) if is_last else LeaseLostError):
+        perform_order(spark, order, context)
+    if not is_last:
+        perform_order(spark, replace(order, attempt=2, earlier_instants=tuple(context.instants)))
