@@ -1,4 +1,4 @@
-"""What users are told about pending plans that hold up a job: which ones, how old, who made them, and what to do."""
+"""Texts for users about pending plans that hold up a job: which ones, how old, who made them, and what to do."""
 
 from __future__ import annotations
 
@@ -73,7 +73,11 @@ def _of(kind: tuple[str, bool, Maker], instants: list[str], table: str, *, has_b
         first = f" while the Flink job is stopped, or has {option}=false`" if is_flink else ""
         return f"Execute {them}{first}: {execute}."
     dead = "the Flink job that began the plan is stopped" if is_flink else "the process that began the plan is dead"
-    other = f", or start that job again with {option}=true`, which executes the plan" if is_flink else ""
+    other = (
+        f", or start that job again with {option}=true`, which executes the plan, but may leave another one"
+        if is_flink
+        else ""
+    )
     return (
         f"If {dead}, execute {them}: {take_over(action, instants, table)}{other}. Otherwise wait: two executions of a"
         " plan corrupt the table. An hour after its last file a process without heartbeats counts as dead, and any"

@@ -73,7 +73,7 @@ def _decide(
         most = max((each.largest_bucket_bytes for each in known), default=0)
         allowed = size(settings.max_bucket_bytes)
         return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed", due_at)
-    found = _split(settings, snapshot, large, known, growth, context)
+    found = _split(settings, snapshot, large, known, growth, context=context)
     is_urgent = context.has_waited or any(
         each.largest_bucket_bytes > _URGENT * settings.max_bucket_bytes for each in large
     )
@@ -90,6 +90,7 @@ def _split(
     large: Sequence[PartitionState],
     known: Sequence[PartitionState],
     growth: BucketGrowth | None,
+    *,
     context: TriggerContext,
 ) -> Run | Suggest | Skip:
     target = settings.max_bucket_bytes

@@ -13,7 +13,7 @@ import pytest
 
 from jobs.errors import PlanTakenError
 from tests.flink import timeline
-from tests.flink.test_goes_on import goes_on, job_for, stopped
+from tests.flink.test_goes_on import goes_on, job_for
 from tests.integration.run import run_job
 from tests.integration.tables import INDEX
 
@@ -36,20 +36,25 @@ def left_by(flink: FlinkCluster, job: FlinkJob) -> tuple[str, str]:
     """Runs the job until it has planned a compaction, stops it, and returns the plan and the savepoint."""
     base: Any = job.base
     running = flink.start(replace(job, options={**job.options, **PLANS}))
-    while not (plans := requested(base)):
+    while not requested(base):
         time.sleep(0.05)
     saved = flink.stop_with_savepoint(running)
-    deadline = time.monotonic() + timeline.PATIENCE_SECONDS
-    while set(timeline.pending(base)) - set(plans := requested(base)):
-        assert time.monotonic() < deadline, timeline.pending(base)
-        time.sleep(0.05)
-    [plan] = plans
+    [plan] = left_on(base)
     return plan, saved
 
 
 def requested(base: Path) -> list[str]:
     found = (base / ".hoodie" / "timeline").glob("*.compaction.requested")
     return sorted(path.name.partition(".")[0] for path in found)
+
+
+def left_on(base: Path) -> list[str]:
+    """Waits until a stopped job has committed, and returns the compaction plans that are still pending."""
+    deadline = time.monotonic() + timeline.PATIENCE_SECONDS
+    while set(pending := timeline.pending(base)) - set(requested(base)):
+        assert time.monotonic() < deadline, pending
+        time.sleep(0.05)
+    return pending
 
 
 def begin(base: Path, plan: str) -> None:
@@ -112,5 +117,7 @@ def test_a_job_that_is_started_again_executes_the_plan_that_it_had_begun(
     while not list((base / ".hoodie" / "timeline").glob(f"{plan}_*.commit")):
         assert time.monotonic() < deadline, timeline.pending(base)
         time.sleep(0.1)
-    # Without a plan of its own that could be left again.
-    goes_on(flink, spark, job, stopped(flink, job, running))
+    saved = flink.stop_with_savepoint(running)
+    if again := left_on(base):
+        run_job(spark, base, "compaction", {"plans": again, "take_over": True})
+    goes_on(flink, spark, job, saved)
