@@ -67,7 +67,7 @@ def of_data_plane(
     problems = [] if table.declared.index else [NO_BUCKET_INDEX.because()]
     problems += _of_slices(slices, table.bucket_rules())
     if any(item.log_files for item in slices):
-        problems += rows.not_mergeable(table)
+        problems += rows.not_readable(table)
     return of_new_files(table, slices, own_instants=own_instants) + problems
 
 
