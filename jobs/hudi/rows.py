@@ -52,18 +52,49 @@ def current(
     `without_logs`: only base files are read, so that filters skip row groups. `spark` is the session to read with, a
     new one by default. Raises `RefusedError` for a table with types that Spark does not know.
     """
-    reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
+    reader = readable_by(table, spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
     if without_logs:
         reader = reader.option("hoodie.datasource.query.type", "read_optimized")
     try:
         with translated("opening the table's rows"):
-            return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
+            return with_times(table, (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path))
     except HudiError as error:
         if problems := not_readable(table):
             raise RefusedError(problems) from error
         raise
+
+
+def readable_by(table: HudiTable, spark: SparkSession) -> SparkSession:
+    """Returns this session, in which Spark can read a table whose paths a key generator makes of times, from now on.
+    Hudi's readers (1.2.0) take the field for a text there (`SparkParsePartitionUtil.getPartitionSchema`), and Spark's
+    vectorized reader cannot make a text of a time (NullPointerException)."""
+    if _has_times_in_paths(table):
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+        # In zones with summer time the hour that comes twice would be one text.
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark
+
+
+def with_times(table: HudiTable, frame: DataFrame) -> DataFrame:
+    """Returns the rows of a `readable_by` session with times in place of the texts that Hudi's readers make of them: of
+    a time in a log the number of its milliseconds, of one in a base file words."""
+    if not _has_times_in_paths(table) or not frame.columns:
+        return frame
+    for field in json.loads(table.schema())["fields"]:
+        name = field["name"]
+        if name in table.partition_fields and "timestamp-millis" in json.dumps(field["type"]):
+            text = F.col(f"`{name}`")
+            number = F.when(text.rlike("^-?[0-9]+$"), text.cast("long"))
+            frame = frame.withColumn(name, F.coalesce(F.timestamp_millis(number), text.cast("timestamp")))
+    return frame
+
+
+def _has_times_in_paths(table: HudiTable) -> bool:
+    # Before table version 8 there is only the class, such as `TimestampBasedAvroKeyGenerator`.
+    of_class = table.properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    return (table.properties.get("hoodie.table.keygenerator.type") or of_class).upper().startswith("TIMESTAMP")
 
 
 def in_folders(table: HudiTable, partitions: Collection[str], frame: DataFrame | None = None) -> DataFrame:
@@ -95,23 +126,6 @@ def not_readable(table: HudiTable) -> list[Problem]:
     if not columns:
         return []
     return [TYPES_NOT_READABLE.because(", ".join(f"{field['name']}: variant" for field in columns))]
-
-
-def not_mergeable(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of jobs that take merged rows from Hudi's readers on Spark 3.5. In addition to `not_readable`
-    this refuses a table whose partitions a key generator makes of milliseconds: Hudi (1.2.0) reads this field as text,
-    and Arrow merges no such type.
-    """
-    generator = table.properties.get("hoodie.table.keygenerator.type", "").upper()
-    times = [
-        field["name"]
-        for field in json.loads(table.schema())["fields"]
-        if field["name"] in table.partition_fields and "timestamp-millis" in json.dumps(field["type"])
-    ]
-    if not times or not generator.startswith("TIMESTAMP"):
-        return not_readable(table)
-    hint = "Run a `compaction` first, while no writer is active: file groups without logs can be rewritten."
-    return [*not_readable(table), TYPES_NOT_READABLE.because(f"{times[0]}: a timestamp of {generator}", hint=hint)]
 
 
 def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:
@@ -165,7 +179,8 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
         return 0
     with translated("looking for rows that statistics hide"):
         options = {**_reading(table), "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
-        frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
+        reader = readable_by(table, table.jvm.spark.newSession()).read.format("hudi").options(**options)
+        frame = reader.load(table.base_path)
         # The second condition is never true. Without that condition Hudi would look the keys up in a record index,
         # where it does not find keys of several fields (`RecordLevelIndexSupport`).
         wanted = F.col(RECORD_KEY).isin(sorted({key for _, key in keys})) | (F.col(RECORD_KEY) < "")

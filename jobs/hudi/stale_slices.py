@@ -21,6 +21,7 @@ from jobs.format.stale_writes import Group, StaleWrite, dated
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
 from jobs.hudi.records import Commit
+from jobs.hudi.rows import readable_by, with_times
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
         # The metadata table is off, so that no statistics make Spark skip files. Only schema on read finds the values
         # of files that are older than a change of the columns.
         options = {"hoodie.metadata.enable": "false", "hoodie.schema.on.read.enable": str(has_history).lower()}
-        reader = table.jvm.spark.read.format("hudi").options(**options)
-        frames = [reader.load(copier.target) for copier in copiers]
+        reader = readable_by(table, table.jvm.spark.newSession()).read.format("hudi").options(**options)
+        frames = [with_times(table, reader.load(copier.target)) for copier in copiers]
         yield reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     finally:
         with translated("removing the copied file slices"):

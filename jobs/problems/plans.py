@@ -11,8 +11,9 @@ PENDING_PLAN: Final = ProblemType(
     "A table service on this partition is pending",
     why="A plan of Hudi fixes the files that it will read. If the job replaced these files first, the plan could no "
     "longer be executed, or would bring back old versions of the rows.",
-    example="'dt=2026-01-01': 20260101120000000 (compaction)",
-    hint="Run that service first (a `compaction` job executes pending compactions), or roll it back.",
+    example="20260101120000000 (compaction, requested, 3 h old, probably made by a Flink job)",
+    hint="Execute it while the Flink job is stopped, or has `compaction.async.enabled=false`: `groundskeeper jobs run "
+    "compaction trips --param 'plans=[\"20260101120000000\"]'`.",
     retriable=True,
 )
 PLAN_UNREADABLE: Final = ProblemType(

@@ -163,8 +163,7 @@ TYPES_NOT_READABLE: Final = ProblemType(
     "types-not-readable",
     "The table has columns of types that Spark 3.5 cannot read",
     why="Hudi on Spark 3.5 accepts a VARIANT in a writer's schema, but its readers, its compaction and its clustering "
-    "do not know the type. A plan that cannot be executed would only block writers, so the job makes none. A partition "
-    "field of type timestamp, of which a key generator makes paths as Flink's does, comes from Hudi's readers as text.",
+    "do not know the type. A plan that cannot be executed would only block writers, so the job makes none.",
     example="payload: variant",
     hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. Jobs here can "
     "still rewrite file groups without logs.",

@@ -12,8 +12,10 @@ from jobs.hudi.records import INGESTION, Commit, Instant
 from jobs.hudi.savepoints import savepoints_of
 from jobs.hudi.table import HudiTable
 from jobs.kinds.cleaning import Consumer
-from jobs.problems.plans import CONSUMER_BEHIND, PENDING_PLAN
+from jobs.problems.left_plan import LeftPlan
+from jobs.problems.plans import CONSUMER_BEHIND
 from jobs.problems.undoing import SAVEPOINT
+from jobs.protocol import left_plans
 from jobs.protocol.consumers import first_needed
 from jobs.protocol.partition_expiry import Expired
 
@@ -28,8 +30,8 @@ def holds(table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[C
     behind = _behind(table.commits(), partitions, consumers)
     for each in partitions:
         problems = []
-        if plans := [name for name, paths in planned.items() if paths is None or each.partition in paths]:
-            problems.append(_pending_plan(each.partition, plans))
+        if plans := [plan for plan, paths in planned.items() if paths is None or each.partition in paths]:
+            problems.append(left_plans.refusal(table, plans, where=f"'{each.partition}': "))
         if savepoints := [instant for instant, paths in saved.items() if each.partition in paths]:
             problems.append(_savepoint(each.partition, savepoints))
         if names := behind.get(each.partition):
@@ -59,15 +61,17 @@ def _behind(
     return found
 
 
-def _planned(table: HudiTable) -> dict[str, set[str] | None]:
+def _planned(table: HudiTable) -> dict[LeftPlan, set[str] | None]:
     """Returns the partitions of each pending plan; None for a plan that does not name them."""
-    found: dict[str, set[str] | None] = {}
+    states = {item.requested: item.state for item in table.instants()}
+    found: dict[Instant, set[str] | None] = {}
     for plan in pending_plans(table, _PLANS):
         groups = plan_files.read_by(plan.content)
         # A replacecommit without a plan is an overwrite in flight.
         if groups or plan.action != "replacecommit":
-            found[f"{plan.instant} ({plan.action})"] = {partition for partition, _ in groups} if groups else None
-    return found
+            item = Instant(plan.instant, plan.action, states.get(plan.instant, "REQUESTED"))
+            found[item] = {partition for partition, _ in groups} if groups else None
+    return dict(zip(left_plans.described(table, found), found.values(), strict=True))
 
 
 def writing_into(
@@ -103,10 +107,6 @@ def being_written(partition: str, instants: Sequence[Instant]) -> Problem:
         hint="Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
         retriable=True,
     )
-
-
-def _pending_plan(partition: str, plans: Sequence[str]) -> Problem:
-    return PENDING_PLAN.because(f"'{partition}': {', '.join(plans[:5])}")
 
 
 def _savepoint(partition: str, savepoints: Sequence[str]) -> Problem:

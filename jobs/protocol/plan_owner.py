@@ -34,10 +34,11 @@ from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_status import duration
 from jobs.hudi.plans import plan_of
-from jobs.hudi.records import COMPACTION, REPLACE, Instant
+from jobs.hudi.records import CLEAN, CLUSTERING, COMPACTION, REPLACE, Instant
 from jobs.hudi.small_file import read_object, write_object
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.problems.left_plan import take_over
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,8 @@ class PlanOwner:
             what, enough = f"it sends no heartbeats, and {file} was written", QUIET_SECONDS
         if last is not None and (seconds := (storage_now(self._table) - last) / 1000) <= enough:
             state = f"{item.action}, {item.state.lower()}"
-            raise PlanTakenError(f"Instant {instant} ({state}) has a runner: {what} {duration(seconds)} ago.")
+            detail = f"Instant {instant} ({state}) has a runner: {what} {duration(seconds)} ago."
+            raise PlanTakenError(detail, hint=self._advice(item) if enough == QUIET_SECONDS else None)
 
     def planned(self, instant: str) -> None:
         """Notes that this job has made the plan, so that the plan is removed if it cannot be executed."""
@@ -149,6 +151,16 @@ class PlanOwner:
             context.leaves(f"{_stays(instant)} ({error.detail}). {_EXECUTE}")
 
     # -- evidence
+
+    def _advice(self, item: Instant) -> str:
+        """Returns what to do about a plan whose runner sends no heartbeats."""
+        job = {REPLACE: CLUSTERING, CLEAN: "cleaning"}.get(item.action, item.action)
+        command = take_over(job, [item.requested], self._table.declared.name)
+        return (
+            f"If you know that the runner is dead, execute the plan: {command}. Otherwise it counts as dead an hour"
+            " after its last file. A writer should execute no plans beside this service: `writer-options` has the"
+            " options."
+        )
 
     def _completed(self) -> frozenset[str]:
         return frozenset(item.requested for item in self._table.instants() if item.state == "COMPLETED")

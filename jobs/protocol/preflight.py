@@ -28,7 +28,6 @@ from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.table import HudiTable
-from jobs.problems.plans import PENDING_PLAN
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
 from jobs.problems.tables import (
     BASE_FILES_NOT_PARQUET,
@@ -50,7 +49,7 @@ from jobs.problems.tables import (
     SEVERAL_FILE_GROUPS_PER_BUCKET,
     SOFT_DELETES,
 )
-from jobs.protocol import older_hudi, writer_engines
+from jobs.protocol import left_plans, older_hudi, writer_engines
 from jobs.storage.paths import Storage
 
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
@@ -68,7 +67,7 @@ def of_data_plane(
     problems = [] if table.declared.index else [NO_BUCKET_INDEX.because()]
     problems += _of_slices(slices, table.bucket_rules())
     if any(item.log_files for item in slices):
-        problems += rows.not_mergeable(table)
+        problems += rows.not_readable(table)
     return of_new_files(table, slices, own_instants=own_instants) + problems
 
 
@@ -212,10 +211,8 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
     others = {item.requested for item in table.pending_writes()} | {*own_instants}
     plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
     if plans:
-        yield PENDING_PLAN.because(
-            ", ".join(f"{item.requested} ({item.action}, {item.state.lower()})" for item in plans),
-            title="A table service on these file groups is pending",
-        )
+        found = left_plans.described(table, plans)
+        yield left_plans.refusal(table, found, title="A table service on these file groups is pending")
 
 
 def non_blocking(slices: Iterable[FileSlice]) -> bool:

@@ -18,7 +18,6 @@ from jobs.hudi.records import COMPACTION
 from jobs.hudi.savepoints import savepoints_of
 from jobs.hudi.table import HudiTable
 from jobs.kinds.upgrade import UpgradeParams
-from jobs.problems.plans import PENDING_PLAN
 from jobs.problems.upgrades import (
     HUDI_TOO_OLD_FOR_VERSION,
     UPGRADE_NOT_PROVED,
@@ -26,7 +25,7 @@ from jobs.problems.upgrades import (
     VERSION_NOT_OFFERED,
     VERSIONS_NOT_DECLARED,
 )
-from jobs.protocol import missing_parts, older_hudi, preflight
+from jobs.protocol import left_plans, missing_parts, older_hudi, preflight
 from jobs.protocol.writers import dead_writes
 
 _BUCKET_RESCALE_SINCE = 9
@@ -76,8 +75,8 @@ def busy(table: HudiTable, client: WriteClient, *, compacted: bool = False) -> l
         hint = "Wait until it has ended, or run a `cleaning` or a `rollback` if its writer is dead."
         problems.append(WritersActiveError.because(", ".join(found[:5]), title=title, hint=hint, retriable=True))
     if left := [item for item in plans if compacted or item.action != COMPACTION or not table.is_merge_on_read]:
-        detail = ", ".join(f"{item.requested} ({item.action}, {item.state.lower()})" for item in left[:5])
-        problems.append(PENDING_PLAN.because(detail, title="A table service is pending"))
+        held = left_plans.described(table, left)
+        problems.append(left_plans.refusal(table, held, title="A table service is pending"))
     return problems
 
 

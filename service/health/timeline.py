@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, WriterEngine
 from service.health.next_step import Step, clean, compact, diagnose, roll_back, start
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
@@ -41,7 +41,7 @@ PLAN_STUCK = Definition(
     "A plan on the timeline is not executed",
     "Its file groups are not compacted or clustered again, log files grow, and the timeline is not archived beyond "
     "the plan.",
-    "Execute the plan by a job, or roll it back.",
+    "Execute the plan by a job.",
 )
 
 TIMELINE_LONG = Definition(
@@ -139,19 +139,29 @@ def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
             continue
         since = stuck[0][0]
         instants = [instant for _, instant in stuck]
+        is_flink = WriterEngine.FLINK in table.watch.engines
+        maker = f" A Flink job has probably made {'it' if len(stuck) == 1 else 'them'}." if is_flink else ""
         yield PLAN_STUCK.of(
             table.about,
             since + timedelta(seconds=seconds),
             f"{count(len(stuck), f'{kind.value} plan')} pending for up to {duration(now - since)}, allowed are"
-            f" {duration(seconds)}: {_names(instants)}.",
+            f" {duration(seconds)}: {_names(instants)}.{maker}",
             {"service": kind.value, "plans": len(stuck), "instants": instants[:_NAMED], "allowed_seconds": seconds},
             step=_executing(table, kind, instants),
             part=kind.value,
-            remedy=None if kind is JobKind.COMPACTION or not table.snapshot.num_buckets else _OF_BUCKETS,
+            remedy=_remedy(table, kind, is_flink=is_flink),
         )
 
 
-_OF_BUCKETS = "Roll it back: it is one of Hudi's own clustering plans, and would break the bucket index."
+def _remedy(table: TableFacts, kind: JobKind, *, is_flink: bool) -> str | None:
+    if kind is JobKind.CLUSTERING and table.snapshot is not None and table.snapshot.num_buckets:
+        return "Roll it back: it is one of Hudi's own clustering plans, and would break the bucket index."
+    if not is_flink:
+        return None
+    return (
+        f"Execute the plan by a job while no Flink job executes {kind.value}s of the table, and give the Flink job the"
+        " options that `writer-options` prints, so that it makes no further plans."
+    )
 
 
 def _executing(table: TableFacts, kind: JobKind, instants: list[str]) -> Step:

@@ -16,6 +16,7 @@ from service.policies.bucket_settings import ContractionSettings
 from service.policies.settings import Mode
 from service.scheduling.bucket_growth import BucketGrowth
 from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.pending_plans import going_first
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
@@ -71,8 +72,8 @@ def decide(
     if not chosen:
         because = f"{finding}; but the number is odd, or two would have more than a fourth of the {size(limit)} allowed"
         return Skip("no-factor", because)
-    if any(item.is_plan for item in snapshot.pending):
-        return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
+    if plans := going_first(snapshot, context):
+        return Skip("plans-pending", f"{finding}; but {plans}")
     factor = factors[chosen[0].path]
     some = None if len(chosen) == len(known) else sorted(each.path for each in chosen)[:_MOST_PARTITIONS]
     params = settings.job_params(factor=factor, partitions=some)

@@ -13,6 +13,7 @@ from service.policies.bucket_settings import ExpansionSettings
 from service.policies.settings import Mode
 from service.scheduling.bucket_growth import AHEAD, MAX_FACTOR, BucketGrowth, local
 from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.pending_plans import going_first
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
@@ -72,7 +73,7 @@ def _decide(
         most = max((each.largest_bucket_bytes for each in known), default=0)
         allowed = size(settings.max_bucket_bytes)
         return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed", due_at)
-    found = _split(settings, snapshot, large, known, growth)
+    found = _split(settings, snapshot, large, known, growth, context=context)
     is_urgent = context.has_waited or any(
         each.largest_bucket_bytes > _URGENT * settings.max_bucket_bytes for each in large
     )
@@ -89,6 +90,8 @@ def _split(
     large: Sequence[PartitionState],
     known: Sequence[PartitionState],
     growth: BucketGrowth | None,
+    *,
+    context: TriggerContext,
 ) -> Run | Suggest | Skip:
     target = settings.max_bucket_bytes
     splittable = [each for each in large if not _is_uneven(each, target)]
@@ -101,8 +104,8 @@ def _split(
         average = size(worst.average_bucket_bytes)
         because = f"{finding}; but an average one has {average}: more buckets would not separate its few keys"
         return Skip("uneven-keys", because)
-    if any(item.is_plan for item in snapshot.pending):
-        return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
+    if plans := going_first(snapshot, context):
+        return Skip("plans-pending", f"{finding}; but {plans}")
     factor = factor_for(worst.largest_bucket_bytes, target)
     lasting = ""
     if growth and growth.factor > factor:

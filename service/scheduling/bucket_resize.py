@@ -11,6 +11,7 @@ from service.model.formatting import count, size
 from service.policies.bucket_settings import ResizeSettings
 from service.policies.settings import Mode
 from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.pending_plans import going_first
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacle, WriterHazard, unless_refused
@@ -94,8 +95,8 @@ def _decide(
         return Skip(
             "sizes-right", "no bucket is large enough to be split, and no neighbours are small enough to be merged"
         )
-    if any(item.is_plan for item in snapshot.pending):
-        return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
+    if plans := going_first(snapshot, context):
+        return Skip("plans-pending", f"{finding}; but {plans}")
     paths = sorted({each.path for each in (*large, *small)})
     params = settings.job_params(partitions=None if len(paths) == len(known) else paths[:_MOST_PARTITIONS])
     kind = JobKind.BUCKET_RESIZE

@@ -30,8 +30,7 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
         because = "the policy names no columns to sort by, and the files of buckets cannot be merged"
         return Skip("no-sort-columns", because, warning=warning)
     if plans.running:
-        names = ", ".join(plans.running)
-        return Skip("plan-running", f"another process is executing {names}", plans.running_until, warning)
+        return Skip("plan-running", plans.running_text, plans.running_until, warning)
     if plans.waiting and snapshot.num_buckets:
         names = ", ".join(plans.waiting)
         because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"

@@ -28,8 +28,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
     if not settings.enabled:
         return Skip("off", "compaction is switched off", warning=warning)
     if plans.running:
-        names = ", ".join(plans.running)
-        return Skip("plan-running", f"another process is executing {names}", plans.running_until, warning)
+        return Skip("plan-running", plans.running_text, plans.running_until, warning)
     if plans.waiting:
         names = ", ".join(plans.waiting)
         because = f"{count(len(plans.waiting), 'compaction plan')} left on the timeline to be executed ({names})"

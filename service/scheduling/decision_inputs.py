@@ -137,7 +137,8 @@ def inputs_of(
     is_closed = bool(policy.windows) and closes_at is None
     objective = table_objective(connection, table, effective, now, budgets)
     objective = replace(objective, work_seconds=work_seconds(costs, table_id))
-    contexts = _trigger_contexts(now, calendars, history, recent, objective)
+    is_flink = has_flink(table, sightings)
+    contexts = _trigger_contexts(now, calendars, history, recent, objective, has_flink=is_flink)
     for kind, last in before.items():
         if kind in contexts:
             contexts[kind] = replace(contexts[kind], has_waited=has_waited(last, now))
@@ -162,7 +163,6 @@ def inputs_of(
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
     consumers = consumer_store.of_table(connection, table_id)
-    is_flink = has_flink(table, sightings)
     counted = first_freed.Counted(
         has_sessions=WriterEngine.SPARK_SQL in table.writers.known_engines(sightings),
         has_flink=is_flink,
@@ -292,6 +292,8 @@ def _trigger_contexts(
     history: Mapping[JobKind, JobHistory],
     recent: Sequence[Job],
     objective: TableObjective,
+    *,
+    has_flink: bool,
 ) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
     withheld = withheld_plans(recent, now)
@@ -305,6 +307,7 @@ def _trigger_contexts(
             is_unfinished=history[kind].is_unfinished,
             objective=objective,
             seen_instant=history[kind].last_instant,
+            has_flink=has_flink,
         )
         for kind in DECIDED
     }

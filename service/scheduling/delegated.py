@@ -81,8 +81,7 @@ def decide(
         return None
     found = plans_of(replace(snapshot, pending=tuple(pending)), kind, facts.stale_seconds, context)
     if found.running and not found.waiting:
-        names = ", ".join(found.running)
-        return Skip("plan-running", f"another process is executing {names}", found.running_until, found.warning)
+        return Skip("plan-running", found.running_text, found.running_until, found.warning)
     if not found.waiting:
         names = ", ".join(found.withheld)
         return Skip(

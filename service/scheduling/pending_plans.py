@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
+from jobs.problems.left_plan import LeftPlan, Maker, advice, take_over
 from service.lake.snapshot import Pending, TableSnapshot
 from service.model.formatting import count, duration
 from service.scheduling.trigger_context import TriggerContext
@@ -22,10 +23,12 @@ class Plans:
     running: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()  # Plans whose execution would harm the table; the next due job tries them again.
     running_until: datetime | None = None  # When the first running plan counts as stuck.
+    running_text: str = ""  # A sentence about the running plans, without a full stop.
     warning: str | None = None  # A sentence about stale and withheld plans.
 
 
 _NO_PLANS = Plans()
+_MOST_NAMED = 3
 
 ACTIONS = {
     JobKind.COMPACTION: frozenset({"compaction"}),
@@ -63,8 +66,31 @@ def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context
         running=tuple(item.requested_time for item in running),
         withheld=withheld,
         running_until=min(ends, default=None),
+        running_text=_running([described(item, context) for item in running], kind, snapshot.table_id),
         warning=_withheld(withheld, kind) or _stale([item for item in every if is_stale(item)], kind, context.now),
     )
+
+
+def described(item: Pending, context: TriggerContext) -> LeftPlan:
+    """Describes a pending plan for users."""
+    age = None if item.requested_at is None else duration(context.now - item.requested_at)
+    action = "clustering" if item.action in ACTIONS[JobKind.CLUSTERING] else item.action
+    others = Maker.FLINK if context.has_flink else Maker.OTHER
+    maker = Maker.OURS if item.requested_time in context.own_instants else others
+    return LeftPlan(item.requested_time, action, item.state, age, maker)
+
+
+def going_first(snapshot: TableSnapshot, context: TriggerContext) -> str | None:
+    """Returns why a job that replaces file groups has to wait for pending plans, as a sentence without a full stop,
+    with what to do about plans of others; None if there are none."""
+    plans = [described(item, context) for item in snapshot.pending if item.is_plan]
+    if not plans:
+        return None
+    named = ", ".join(map(str, plans[:_MOST_NAMED])) + (" ..." if len(plans) > _MOST_NAMED else "")
+    others = [each for each in plans if each.maker is not Maker.OURS]
+    what = advice(others, snapshot.table_id, has_buckets=bool(snapshot.num_buckets))
+    go = "goes" if len(plans) == 1 else "go"
+    return f"{named} {go} first. {what}".rstrip(". ")
 
 
 def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
@@ -77,6 +103,14 @@ def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
     )
 
 
+def _running(plans: Sequence[LeftPlan], kind: JobKind, table_id: str) -> str:
+    if not plans:
+        return ""
+    named = ", ".join(map(str, plans[:_MOST_NAMED])) + (" ..." if len(plans) > _MOST_NAMED else "")
+    command = take_over(kind.value, [each.instant for each in plans], table_id)
+    return f"another process is executing {named}; if it is dead, {command} takes the plan over"
+
+
 def _stale(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
     ages = [now - item.requested_at for item in stale if item.requested_at]
     if not ages:
@@ -87,4 +121,4 @@ def _stale(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
 
 
 def _names(instants: Sequence[str]) -> str:
-    return ", ".join(instants[:3]) + (" ..." if len(instants) > 3 else "")
+    return ", ".join(instants[:_MOST_NAMED]) + (" ..." if len(instants) > _MOST_NAMED else "")

@@ -40,6 +40,7 @@ class TriggerContext:
     seen_instant: str | None = None
     # Whether the job need not wait for a quiet hour: it has waited a day for one, or waits for something else.
     has_waited: bool = False
+    has_flink: bool = False  # Whether Flink is a declared or detected writer, stopped or not.
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
         """Returns whether something was committed since the last run."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex, WriterEngine
+from jobs.contract import WriterEngine
 from jobs.errors import RefusedError
 from tests.flink import timeline
 from tests.flink.check import differences
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from jobs.contract import BucketIndex
     from tests.flink.cluster import FlinkCluster
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
@@ -171,33 +172,3 @@ def test_ranges_of_consistent_hashing_are_not_changed_for_a_job_whether_it_runs_
     saved = stopped(flink, job, running)
     assert refused(spark, base, "bucket_resize", {}, index=None, writers_stopped=True) == {"flink-may-be-running"}
     goes_on(flink, spark, job, saved, None)
-
-
-@dataclass(frozen=True)
-class ByTime(FlinkJob):
-    """A job whose table has a partition for each hour of `at`."""
-
-    def table(self) -> str:
-        return super().table().replace("PARTITIONED BY (part)", "PARTITIONED BY (`at`)")
-
-
-def test_partitions_by_a_timestamp_are_expanded_after_a_compaction(
-    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "numbers"
-    options = {**BESIDE_OTHERS, "metadata.enabled": "true"}
-    job = ByTime(base, last=15_000, keys=20_000, late=20_000, rate=60, timestamps=True, options=options)
-    saved = stopped(flink, job)
-    params = {"num_buckets": 8}
-    # Hudi's readers on Spark take the time in logs for a text.
-    assert refused(spark, base, "bucket_expansion", params, writers_stopped=True) == {"types-not-readable"}
-
-    run_job(spark, base, "compaction")
-    run_job(spark, base, "bucket_expansion", params, writers_stopped=True)
-
-    flink.wait(flink.start(replace(job, rate=2000), savepoint=saved), "FINISHED")
-    timeline.wait_until_complete(base)
-    keys = [row[0] for row in spark.read.format("hudi").load(str(base)).select("_hoodie_record_key").collect()]
-    assert len(keys) == len({*keys}) == job.last + 1
-    audit = run_job(spark, base, "audit", index=BucketIndex(8, ("id",))).details
-    assert (audit["clean"], audit["misplaced"], audit["stale_writes"]) == (True, 0, []), audit

@@ -4,6 +4,7 @@ breaker breaks the lock that a writer of Hudi left, so that the waiting job cont
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from datetime import timedelta
@@ -144,7 +145,13 @@ def test_only_jobs_with_nothing_to_do_say_so_in_dry_and_real_runs(
         pending = client.schedule_compaction()
     refused = planned(spark, base, "clustering", {"sort_by": ["city"]})
     assert refused["beside"]["plans"] == [f"{pending} (compaction)"]
-    assert [each["type"] for each in refused["refusals"]] == ["pending-plan"]
+    [refusal] = refused["refusals"]
+    assert refusal["type"] == "pending-plan"
+    assert re.fullmatch(
+        rf"{pending} \(compaction, requested, \d+ s old, probably made by a writer\)", refusal["detail"]
+    )
+    command = f"groundskeeper jobs run compaction test --param 'plans=[\"{pending}\"]'"
+    assert refusal["hint"] == f"Execute it: `{command}`."
     assert planned(spark, base, "compaction")["nothing_to_do"] is False
     done = run_job(spark, base, "compaction").details
     assert done["nothing_to_do"] is False

@@ -97,8 +97,10 @@ def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: Spa
     runner.die()
     (base / ".hoodie" / ".heartbeat" / plan).unlink()
     _last_written(base, plan, 0.9)
-    with pytest.raises(PlanTakenError, match=r"no heartbeats, and .* was written 54 min ago"):
+    with pytest.raises(PlanTakenError, match=r"no heartbeats, and .* was written 54 min ago") as taken:
         run_job(spark, base, "compaction")
+    command = f"groundskeeper jobs run compaction test --param 'plans=[\"{plan}\"]' --param take_over=true"
+    assert f"If you know that the runner is dead, execute the plan: `{command}`" in taken.value.problem().hint
     _last_written(base, plan, 1.1)
     newest = min(base.glob(f"*_{plan}.parquet"))
     os.utime(newest)

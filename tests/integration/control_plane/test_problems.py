@@ -170,6 +170,22 @@ def test_a_plan_is_stuck_after_the_time_of_the_policy_until_it_is_executed(opera
     assert "plan-stuck" not in operated.kinds()
 
 
+def test_a_stuck_plan_of_a_table_that_flink_writes_is_probably_one_of_flink(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    aux = table.files.base / ".hoodie" / ".aux"
+    aux.mkdir(exist_ok=True)
+    (aux / "view_storage_conf").touch()
+    plan = table.instant()
+    table.files.schedule(plan, "compaction")
+    operated.poll()
+    operated.poll(7 * HOUR)
+    found = operated.one("plan-stuck")
+    assert found["detail"].endswith(f"allowed are 6 h: {plan}. A Flink job has probably made it."), found
+    assert "while no Flink job executes compactions of the table" in found["remedy"]
+    assert operated.press(found, 202)["kind"] == "compaction"
+
+
 def test_a_writer_that_compacts_beside_the_policy_is_listed_for_a_day(operated: Operated) -> None:
     table = operated.table()
     table.commit({base_file(A, "1"): 10})

@@ -88,7 +88,9 @@ SKIPS = [
     ("nothing new", settings(), a_snapshot(SMALL), TriggerContext(NOW, last_run_at=ago(seconds=5)),
      Skip("nothing-new", "nothing was committed since the last clustering job")),
     ("somebody executes a plan", settings(), a_snapshot(SMALL, pending=(plan("clustering", "inflight", hours=1),)),
-     PLAIN, Skip("plan-running", "another process is executing 001", NOW + timedelta(hours=5))),
+     PLAIN, Skip("plan-running", "another process is executing 001 (clustering, inflight, 1 h old, probably made by a "
+                 "writer); if it is dead, `groundskeeper jobs run clustering tbl_1 --param 'plans=[\"001\"]' --param "
+                 "take_over=true` takes the plan over", NOW + timedelta(hours=5))),
     ("a plan that would break the buckets", settings(), a_snapshot(num_buckets=4, pending=(plan("clustering"),)), PLAIN,
      Skip("plan-unusable", "001 is one of Hudi's own clustering plans and would break the bucket index: roll it back")),
 ]  # fmt: skip

@@ -81,6 +81,10 @@ def test_the_policy_starts_the_job(
 
 
 NEXT = NOW + timedelta(hours=5)
+TAKE_OVER = (
+    "; if it is dead, `groundskeeper jobs run compaction tbl_1 --param 'plans=[\"001\"]' --param take_over=true` takes "
+    "the plan over"
+)
 SKIPS = [
     ("copy on write", settings(), a_snapshot(LOGS, table_type=TableType.COPY_ON_WRITE), PLAIN,
      Skip("not-merge-on-read", "only merge-on-read tables have log files to compact")),
@@ -112,9 +116,15 @@ SKIPS = [
      TriggerContext(NOW, last_run_at=ago(seconds=30)),
      Skip("nothing-new", "nothing was committed since the last compaction job")),
     ("somebody executes a plan", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=1),)), PLAIN,
-     Skip("plan-running", "another process is executing 001", NOW + timedelta(hours=5))),
+     Skip("plan-running", "another process is executing 001 (compaction, inflight, 1 h old, probably made by a writer)"
+          + TAKE_OVER, NOW + timedelta(hours=5))),
+    ("probably Flink executes a plan", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=1),)),
+     TriggerContext(NOW, has_flink=True),
+     Skip("plan-running", "another process is executing 001 (compaction, inflight, 1 h old, probably made by a Flink "
+          "job)" + TAKE_OVER, NOW + timedelta(hours=5))),
     ("one plan runs, another waits", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=None), plan())),
-     PLAIN, Skip("plan-running", "another process is executing 001")),
+     PLAIN, Skip("plan-running", "another process is executing 001 (compaction, inflight, probably made by a writer)"
+                 + TAKE_OVER)),
     ("a write in flight is no plan", settings(),
      a_snapshot(LOGS, pending=(plan("deltacommit", "inflight"),)), PLAIN,
      Skip("not-yet", "0 commits and no compaction yet, threshold 5")),

@@ -95,8 +95,21 @@ SKIPS = [
      Skip("uneven-keys", "bucket 2 of the table has 87.9 GiB, 100.0 MiB are allowed; but an average one has 24.0 MiB: "
           "more buckets would not separate its few keys")),
     ("plans come first", AUTO, table(LARGE, pending=(plan(),)), PLAIN,
-     Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but plans of other table "
-          "services are pending and go first")),
+     Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but 001 (compaction, "
+          "requested, 6 min old, probably made by a writer) goes first. Execute it: `groundskeeper jobs run compaction "
+          "tbl_1 --param 'plans=[\"001\"]'`")),
+    ("a plan of this service is executed by it", AUTO, table(LARGE, pending=(plan(),)),
+     TriggerContext(NOW, own_instants=frozenset({"001"})),
+     Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but 001 (compaction, "
+          "requested, 6 min old, made by this service) goes first")),
+    ("a plan that Flink has begun", AUTO, table(LARGE, pending=(plan(state="inflight", hours=3),)),
+     TriggerContext(NOW, has_flink=True),
+     Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but 001 (compaction, "
+          "inflight, 3 h old, probably made by a Flink job) goes first. If the Flink job that began the plan is "
+          "stopped, execute it: `groundskeeper jobs run compaction tbl_1 --param 'plans=[\"001\"]' --param "
+          "take_over=true`, or start that job again with `compaction.async.enabled=true`, which executes the plan, "
+          "but may leave another one. Otherwise wait: two executions of a plan corrupt the table. An hour after its "
+          "last file a process without heartbeats counts as dead, and any compaction executes the plan")),
     ("calendar says later", AUTO, table(LARGE), TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
      Skip("not-yet", "its next scheduled time is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
 ]  # fmt: skip

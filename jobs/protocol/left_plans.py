@@ -1,0 +1,40 @@
+"""Describes the pending plans that hold up a job, with the evidence of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jobs.contract import Problem
+from jobs.hudi.file_times import modified
+from jobs.hudi.lock_status import duration
+from jobs.hudi.records import CLUSTERING, REPLACE, Instant
+from jobs.hudi.table import HudiTable
+from jobs.problems.left_plan import LeftPlan, Maker, advice
+from jobs.problems.plans import PENDING_PLAN
+from jobs.protocol.plan_owner import PlanOwner
+
+_MOST_NAMED = 5
+
+
+def described(table: HudiTable, plans: Iterable[Instant]) -> list[LeftPlan]:
+    """Describes pending instants of table services. Hudi records no maker: this service notes its last plan, and Flink
+    leaves marks on the table."""
+    owner, others = PlanOwner(table, ""), Maker.FLINK if table.may_have_flink else Maker.OTHER
+    folder = table.timeline_path.removeprefix(table.path).strip("/")
+    found = []
+    for item in plans:
+        made_at = modified(table, f"{folder}/{item.requested}.{item.action}.requested")
+        age = None if made_at is None else duration((table.clock.storage_ms() - made_at) / 1000)
+        maker = Maker.OURS if owner.has_made(item.requested) else others
+        action = CLUSTERING if item.action == REPLACE and table.is_plan(item) else item.action
+        found.append(LeftPlan(item.requested, action, item.state, age, maker))
+    return found
+
+
+def refusal(table: HudiTable, plans: Sequence[LeftPlan], *, where: str = "", title: str | None = None) -> Problem:
+    """Returns the refusal because of these plans. `where` is a part of the table, with which the detail begins."""
+    named = plans[:_MOST_NAMED]
+    more = ", ..." if len(plans) > _MOST_NAMED else ""
+    detail = f"{where}{', '.join(map(str, named))}{more}"
+    hint = advice(named, table.declared.name, has_buckets=table.declared.index is not None)
+    return PENDING_PLAN.because(detail, title=title, hint=hint)
