@@ -34,6 +34,23 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
     return stopped and table.now() - wall_clock(item.requested) > ENDING
 
 
+def remove_base_files_of(table: HudiTable, client: WriteClient, instant: str) -> None:
+    """Removes the base files and markers of a service's instant that has left the timeline without a commit; the lock
+    must be held and the service's tasks must have ended.
+
+    Somebody has rolled the instant back, or has deleted the table and made it anew (`SaveMode.Overwrite` of Spark),
+    while tasks of the service went on. No commit names their files, but readers that list the storage take files that
+    are older than the timeline for those of archived commits. Logs are left alone: before table version 8 writers name
+    theirs by the instant of a compaction.
+    """
+    if table.state_of(instant) is not None or table.was_archived(instant):
+        return
+    late = client.late_files
+    files = late.marked_files(instant) | late.files_of({instant: instant}).get(instant, set())
+    late.remove(instant, {file for file in files if ".log." not in file})
+    client.tidy_up(instant)
+
+
 def old_rollbacks(table: HudiTable, client: WriteClient) -> dict[str, str]:
     """Returns the rollbacks that have been pending for so long that nobody works on them, each with the instant that it
     rolls back. Hudi's rollbacks have no heartbeat."""

@@ -38,6 +38,7 @@ from jobs.hudi.records import COMPACTION, REPLACE, Instant
 from jobs.hudi.small_file import read_object, write_object
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.protocol.leftovers import remove_base_files_of
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,8 @@ class PlanOwner:
                             context.leaves(kept)
                     else:
                         give_back(client, self._pending(instant))
+                elif state is None:
+                    remove_base_files_of(self._table, client, instant)
         except (CommitLostError, LeaseLostError):
             # Another runner or attempt is active and decides about the plan.
             raise

@@ -14,6 +14,7 @@ from jobs.hudi.records import REPLACE
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.results import KindResult
+from jobs.protocol.leftovers import remove_base_files_of
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
                     # Either the instant was never begun, or a client died while it rolled the instant back.
                     client.finish_rollback(instant)
                     hashing_metadata.forget_unless_followed(table, instant)
+                    if client.late_files.marked_files(instant):
+                        remove_base_files_of(table, client, instant)
                 else:
                     logger.warning("rolling back %s, whose worker is dead", instant)
                     client.rollback(instant)

@@ -32,7 +32,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
-from jobs.protocol import preflight
+from jobs.protocol import leftovers, preflight
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
@@ -234,6 +234,9 @@ class Replacement:
         # Hudi's own rescale takes no lock, and readers follow the config with the latest instant, which may be its one.
         if rules and (found := self._table.bucket_rules()) != rules:
             raise BucketRulesChangedError(f"{rules} became {found}")
+        # Somebody may have rolled the instant back, or made the table anew, where its files would belong to no commit.
+        if self._table.state_of(outcome.instant) != "INFLIGHT":
+            raise self._table.lost(f"instant {outcome.instant}")
         todo, current = self._changed()
         units = self._units(current)
         self._done = {key: value for key, value in self._done.items() if key in units}
@@ -333,6 +336,7 @@ class Replacement:
                     client.rollback(instant)
                 elif self._table.state_of(instant) is None:
                     hashing_metadata.forget_unless_followed(self._table, instant)
+                    leftovers.remove_base_files_of(self._table, client, instant)
         except LeaseLostError:
             # Another attempt settles our instant.
             raise
