@@ -37,6 +37,17 @@ class TableGoneError(JobError):
     example = "/data/trips has no .hoodie/hoodie.properties"
 
 
+class TableEmptyError(JobError):
+    type = "table-empty"
+    title = "The table has no schema, because it has no commit with rows"
+    hint = "Submit the job again after the first write."
+    why = (
+        "Hudi stores the schema of a table in its commits. The table was just created, or `TRUNCATE TABLE` has removed"
+        " its commits and its files. So there is nothing to do yet."
+    )
+    example = "reading the table's schema: No schema found for table at /data/trips"
+
+
 class MetadataTableGoneError(JobError):
     """The table itself exists: its metadata table is only a second record of its files."""
 

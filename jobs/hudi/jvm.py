@@ -29,6 +29,7 @@ from jobs.table_errors import (
     MetadataTableError,
     MetadataTableGoneError,
     PartitionValuesError,
+    TableEmptyError,
     TableGoneError,
 )
 
@@ -47,6 +48,7 @@ _MOST_READS = 10
 _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
+    "HoodieSchemaNotFoundException": TableEmptyError,
     "FileNotFoundException": FileMissingError,
     "SparkFileNotFoundException": FileMissingError,
     # Hudi raises this for any error of a look-up or a commit in the metadata table.

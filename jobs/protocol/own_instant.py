@@ -44,11 +44,23 @@ def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenF
     client.late_files.announce(instant, [path for path, name in parsed.items() if name and name.instant == instant])
 
 
-def remove_rest(table: HudiTable, client: WriteClient, instant: str) -> None:
-    """Removes what is left of an instant that is not on the timeline: a rollback that a client began before it died,
-    files that tasks have written since the rollback, markers, and the hashing config. The lock must be held."""
+def remove_rest(table: HudiTable, client: WriteClient, instant: str, *, may_be_unmarked: bool) -> None:
+    """Removes what is left of a service's instant that has left the timeline without a commit: a rollback that a client
+    began before it died, base files that tasks have written since, markers, and the hashing config. The lock must be
+    held, and the tasks must have ended. `may_be_unmarked`: all partitions are listed for files without markers.
+
+    Somebody has rolled the instant back, or has deleted the table and made it anew (`SaveMode.Overwrite` of Spark),
+    which removes the markers, too. Logs are left alone: before table version 8 writers name theirs by the instant of a
+    compaction.
+    """
+    if table.was_archived(instant):
+        return
     client.finish_rollback(instant)
-    client.late_files.remove(instant, client.late_files.marked_files(instant))
+    late = client.late_files
+    files = late.marked_files(instant)
+    if may_be_unmarked:
+        files |= late.files_of({instant: instant}).get(instant, set())
+    late.remove(instant, {file for file in files if ".log." not in file})
     hashing_metadata.forget_unless_followed(table, instant)
     client.tidy_up(instant)
 

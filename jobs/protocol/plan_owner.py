@@ -39,6 +39,7 @@ from jobs.hudi.small_file import read_object, write_object
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.problems.left_plan import take_over
+from jobs.protocol import own_instant
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +144,8 @@ class PlanOwner:
                             context.leaves(kept)
                     else:
                         give_back(client, self._pending(instant))
+                elif state is None:
+                    own_instant.remove_rest(self._table, client, instant, may_be_unmarked=True)
         except (CommitLostError, LeaseLostError):
             # Another runner or attempt is active and decides about the plan.
             raise

@@ -42,7 +42,7 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
             for instant in [item for item in unfinished if not _has_completed(table, item)]:
                 if table.state_of(instant) is None:
                     # Either the instant was never begun, or others have rolled it back, or died while they did.
-                    own_instant.remove_rest(table, client, instant)
+                    own_instant.remove_rest(table, client, instant, may_be_unmarked=False)
                 else:
                     logger.warning("rolling back %s, whose worker is dead", instant)
                     own_instant.announce_again(client, instant)

@@ -225,6 +225,9 @@ class Replacement:
         # Hudi's own rescale takes no lock, and readers follow the config with the latest instant, which may be its one.
         if rules and (found := self._table.bucket_rules()) != rules:
             raise BucketRulesChangedError(f"{rules} became {found}")
+        # Somebody may have rolled the instant back, or made the table anew, where its files would belong to no commit.
+        if self._table.state_of(outcome.instant) != "INFLIGHT":
+            raise self._table.lost(f"instant {outcome.instant}")
         todo, current = self._changed()
         units = self._units(current)
         self._done = {key: value for key, value in self._done.items() if key in units}
@@ -325,7 +328,7 @@ class Replacement:
                     own_instant.announce_again(client, instant, self._written)
                     client.rollback(instant)
                 elif state is None:
-                    own_instant.remove_rest(self._table, client, instant)
+                    own_instant.remove_rest(self._table, client, instant, may_be_unmarked=True)
         except LeaseLostError:
             # Another attempt settles our instant.
             raise

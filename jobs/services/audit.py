@@ -50,6 +50,7 @@ PROOFS: dict[str, Check] = {
     "order of instants": timeline.order,
     "unfinished rollbacks": remains.rollbacks,
     "files of commits": commits.files,
+    "files of savepoints": commits.savepoints,
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
     "logs of compactions": commits.compactions,

@@ -258,6 +258,7 @@ class _Repair:
             later = past_deletes.Later(table, instants, commits)
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")
+                stray_row_writes.require_completed(table, instants)
                 commits = table.commits()
                 alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
                 decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)

@@ -9,6 +9,7 @@ from jobs.errors import HudiError, WritersActiveError, refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import CLEAN
 from jobs.hudi.savepoints import BY, savepoints_of
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -48,7 +49,7 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
 def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams], context: JobContext) -> str:
     """Waits until no write that began before the commit of the savepoint is in flight. Such a write would complete
     after the savepoint, with an earlier instant. Table version 6 orders by instants only, so a restore would keep its
-    rows.
+    rows. Waits for the end of a clean as well.
     """
     seconds = order.params.wait_seconds
     deadline = time.monotonic() + seconds
@@ -59,7 +60,9 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
             instant = order.params.instant or latest_commit(table)
             # Somebody may have replaced file groups meanwhile.
             refuse(_problems(table, order.params, CREATE))
+            # Hudi compares the commit with the first one that pending cleans keep, which those by versions do not know.
             earlier = [item for item in table.pending() if item.requested < instant]
+            earlier += [item for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"]
             if not earlier:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
                     found = client.savepoints.find(instant)
@@ -76,7 +79,7 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
                 return instant
         if time.monotonic() > deadline:
             names = ", ".join(f"{item.requested} ({item.action})" for item in earlier)
-            raise WritersActiveError(f"After {seconds} s: in flight since before {instant}: {names}.")
+            raise WritersActiveError(f"After {seconds} s: in flight since before {instant}, or a clean: {names}.")
         context.checkpoint()
         time.sleep(POLL_SECONDS)
 

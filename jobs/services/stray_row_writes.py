@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import JobError, StaleWriterError, WritersActiveError, refuse
+from jobs.errors import CommitUndoneError, JobError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.stale_writes import REPAIRS_KEY, runs_of
 from jobs.hudi import merging, rows
 from jobs.hudi.client import WriteClient
@@ -46,6 +46,14 @@ def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, cont
             raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
         context.checkpoint()
         time.sleep(POLL_SECONDS)
+
+
+def require_completed(table: HudiTable, instants: Collection[str]) -> None:
+    """Raises CommitUndoneError if one of these writes is neither completed nor archived: somebody has rolled it back,
+    or has deleted the table and made it anew, and so wants none of its rows."""
+    completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
+    if undone := [each for each in instants if each not in completed and not table.was_archived(each)]:
+        raise CommitUndoneError(", ".join(undone))
 
 
 def _blocking(table: HudiTable) -> list[Instant]:

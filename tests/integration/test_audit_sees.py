@@ -16,6 +16,7 @@ from jobs.contract import BucketIndex
 from jobs.format.instants import instant_of, wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.table_errors import TableEmptyError
 from tests.integration import tables
 from tests.integration.long_session import LongSession
 from tests.integration.plans import OtherRunner, schedule_clustering
@@ -270,6 +271,9 @@ def test_a_table_without_commits_is_clean(spark: SparkSession, base: Path) -> No
     LongSession(spark, base, options).run("TRUNCATE TABLE {table}")
     details = run_job(spark, base, "audit").details
     assert (details["clean"], details["rows"], details["unchecked"]) == (True, 0, [])
+    for kind, params in (("compaction", {}), ("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["ts"]})):
+        with pytest.raises(TableEmptyError):
+            run_job(spark, base, kind, params)
 
 
 @pytest.mark.exhaustive

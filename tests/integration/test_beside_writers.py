@@ -211,3 +211,37 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
 
     assert proved(spark, base, 4) == before
     assert left_behind(base) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "step", "metadata"),
+    [
+        ("bucket_expansion", {"factor": 2}, WAITING, False),
+        pytest.param("bucket_expansion", {"factor": 2}, WAITING, True, marks=pytest.mark.exhaustive),
+        pytest.param("clustering", {"sort_by": ["city"]}, WAITING, True, marks=pytest.mark.exhaustive),
+        pytest.param("compaction", {}, "comparing the record keys", True, marks=pytest.mark.exhaustive),
+        pytest.param("compaction", {}, "comparing the record keys", False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_table_that_a_writer_makes_anew_keeps_no_file_of_the_job(
+    spark: SparkSession, base: Path, kind: str, params: dict[str, object], step: str, *, metadata: bool
+) -> None:
+    """Spark's mode `overwrite` deletes the table's folder. The files of tasks that end after this are older than the
+    new timeline, so readers that list the storage would take their rows for committed ones."""
+    options = tables.write_table(spark, base, count=60, updates=1, partitioned=False, metadata=metadata)
+    before = set(base.glob("*.parquet"))
+
+    def make_anew() -> None:
+        late = {path: path.read_bytes() for path in set(base.glob("*.parquet")) - before}
+        assert late
+        tables.rows(spark, 30, 70, ts=9).write.format("hudi").options(**options).mode("overwrite").save(str(base))
+        for path, content in late.items():
+            path.write_bytes(content)
+
+    with pytest.raises(CommitLostError):
+        run_job(spark, base, kind, params, context=At(step, make_anew))
+
+    assert left_behind(base) == []
+    assert len(tables.snapshot(spark, base, metadata=False)) == 40
+    tables.upsert(tables.rows(spark, 0, 60, ts=10), base, options)
+    assert len(proved(spark, base, 4)) == 70

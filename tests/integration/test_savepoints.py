@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import BucketIndex
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services import cleans
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.plans import clean, instant_now, leave_plan
 from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from jobs.hudi.clean_plan import CleanPlan
     from tests.integration.doomed import Spares
 
 SHAPES = [
@@ -116,6 +119,42 @@ def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
     assert proved(spark, base, 4) == before
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
     proved(spark, base, 4)
+
+
+@pytest.mark.exhaustive
+def test_an_audit_finds_a_savepoint_whose_files_a_clean_has_deleted_meanwhile(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi's procedure takes no lock, so it makes the savepoint between the last check of a clean and its plan."""
+    options = tables.write_table(spark, base, count=60, partitioned=False, table_type="COPY_ON_WRITE", updates=1)
+    for ts in (6, 7):
+        tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
+    first = hudi_table(spark, base, INDEX).commits()[0].write.instant
+    request = Cleaner.request
+
+    def meanwhile(cleaner: Cleaner, plan: CleanPlan) -> None:
+        spark.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{first}')").collect()
+        request(cleaner, plan)
+
+    monkeypatch.setattr(Cleaner, "request", meanwhile)
+    cleaned = run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}).details
+    assert cleaned["files_deleted"] == 8
+    audit = run_job(spark, base, "audit", {"rows": False}).details
+    assert [(each["type"], each["detail"]) for each in audit["findings"]] == [("savepoint-files-gone", f"4 of {first}")]
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": first})
+    assert len(proved(spark, base, 4)) == 60
+
+
+def test_no_savepoint_is_made_while_a_clean_is_pending(spark: SparkSession, base: Path) -> None:
+    """Hudi cannot tell which commit a clean by file versions keeps, and fails with a NullPointerException."""
+    tables.write_table(spark, base, count=60)
+    unbounded = {**clean({}), "earliestInstantToRetain": None, "policy": "KEEP_LATEST_FILE_VERSIONS"}
+    plan = instant_now()
+    leave_plan(spark, base, "clean", plan, unbounded)
+    with pytest.raises(WritersActiveError, match=rf"{plan} \(clean\)"):
+        run_job(spark, base, "savepoint", {"wait_seconds": 0})
+    (base / ".hoodie" / "timeline" / f"{plan}.clean.requested").unlink()
+    assert saved(spark, base)
 
 
 @pytest.mark.exhaustive

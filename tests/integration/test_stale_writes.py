@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import WriterEngine
-from jobs.errors import DeletesLostError, RefusedError
+from jobs.errors import CommitUndoneError, DeletesLostError, RefusedError
 from jobs.protocol.writer_engines import PRUNING
 from service.catalog.registration import Registration
 from service.writer_options.options import writer_options
@@ -19,9 +19,11 @@ from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
+from tests.integration.plans import OtherRunner
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
-from tests.integration.writers import let_heartbeats_expire
+from tests.integration.test_repair_beside_writers import newest
+from tests.integration.writers import At, let_heartbeats_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +48,26 @@ def written_stale(
     run_job(spark, base, "clustering", {"sort_by": ["city"]})
     session.run(statement)
     return options
+
+
+@pytest.mark.parametrize("how", ["rolled back", pytest.param("made anew", marks=pytest.mark.exhaustive)])
+def test_a_repair_writes_no_row_of_a_stale_write_that_is_undone_meanwhile(
+    spark: SparkSession, base: Path, how: str
+) -> None:
+    options = written_stale(spark, base, UPDATE, table_type=MOR, partitioned=False)
+
+    def undo() -> None:
+        if how == "rolled back":
+            OtherRunner(spark, base, options).client.rollback(newest(base))
+        else:
+            tables.rows(spark, 0, 300).write.format("hudi").options(**options).mode("overwrite").save(str(base))
+
+    with pytest.raises(CommitUndoneError):
+        run_job(spark, base, "repair", context=At("waiting for writers to finish", undo))
+
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0}
+    tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
+    assert len(proved(spark, base, 4)) == 300
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import base_files
 from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import compactions_done
+from jobs.hudi.savepoints import savepoints_of
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
 from jobs.table_errors import DamagedFileError
@@ -69,6 +70,27 @@ def files(examined: Examined) -> Iterator[Finding]:
             "Something deleted these files: a rollback of a commit that had completed, or a runner that executed the "
             "same plan once more. Put them back, or restore a savepoint. Let nothing be cleaned before, because the "
             "files that they replaced may still exist.",
+        )
+
+
+def savepoints(examined: Examined) -> Iterator[Finding]:
+    """Finds savepoints whose files are gone. Hudi's `create_savepoint` takes no lock, so a clean that is checked at the
+    same moment deletes files of the new savepoint (Hudi 1.2.0, `BaseHoodieWriteClient.savepoint`)."""
+    gone: dict[str, list[str]] = {}
+    for savepoint in savepoints_of(examined.table):
+        for partition, names in savepoint.files.items():
+            known = examined.files.get(partition)
+            there = examined.table.files_in(partition) if known is None else known
+            gone.setdefault(savepoint.instant, []).extend(f"{partition}/{name}" for name in sorted(names - there))
+    if found := {instant: f"{len(paths)} of {instant}" for instant, paths in gone.items() if paths}:
+        yield Finding(
+            "savepoint-files-gone",
+            "Files of a savepoint are gone",
+            found,
+            "The table cannot be restored to the savepoint: rows would be lost. Reads of the table as it was then fail "
+            "or miss rows.",
+            "A clean ran while the savepoint was made without this service, or somebody deleted the files. Put them"
+            " back from a copy; else delete the savepoint and make one of the latest commit.",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import column_stats
 from jobs.kinds.results import Cure
@@ -40,7 +41,17 @@ def listing(examined: Examined) -> Iterator[Finding]:
             "Files with rows are missing: put them back, or restore a savepoint. A `metadata_table` job would build a "
             "metadata table without them.",
         )
-    if unknown:
+    if nobodys := _without_instant(examined, unknown):
+        yield Finding(
+            OUT_OF_STEP,
+            title,
+            {name: f"{name} is of no instant of the timeline or its archive" for name in nobodys},
+            "Readers that list the storage see the rows of these files, others do not.",
+            "A writer or a service went on after somebody had deleted the table and made it anew, or files were copied"
+            " here. Compare their rows with the table's, and delete the files if they are of no use. A metadata table "
+            "that is built anew would show their rows to all readers.",
+        )
+    if unknown := unknown - nobodys:
         yield Finding(
             OUT_OF_STEP,
             title,
@@ -48,7 +59,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
             effect,
             "The metadata table is older than the table, or a writer committed without updating it. Stop the writers, "
             "and build it anew.",
-            None if missing else Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
+            None if missing or nobodys else Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
         )
 
 
@@ -123,6 +134,18 @@ def _logs_in_flight(examined: Examined, unknown: set[str]) -> set[str]:
     pending = {item.requested for item in examined.table.pending()}
     logs = examined.client.late_files
     return {name for name in unknown if ".log." in name and logs.written_only_by(pending, name)}
+
+
+def _without_instant(examined: Examined, unknown: set[str]) -> set[str]:
+    """Returns the unknown files whose instants are neither on the timeline nor in its archive."""
+    instants: dict[str, set[str]] = {}
+    for path in unknown:
+        name = path.rpartition("/")[2]
+        if parsed := parse_base_file_name(name) or parse_log_file_name(name):
+            instants.setdefault(parsed.instant, set()).add(path)
+    known = {item.requested for item in examined.instants}
+    lost = [each for each in instants if each not in known and not examined.table.was_archived(each)]
+    return {path for instant in lost for path in instants[instant]}
 
 
 def differing_partitions(examined: Examined) -> set[str]:
