@@ -72,6 +72,30 @@ def files(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def sized(examined: Examined) -> Iterator[Finding]:
+    """Finds files whose size differs from that in the commit that wrote them. Logs may have grown, because before table
+    version 8 several commits append to one."""
+    differing = {}
+    for commit in examined.commits:
+        for path, said in commit.sizes.items():
+            partition, _, name = path.rpartition("/")
+            listed = examined.entries.get(partition, {}).get(name)
+            if listed is None or not said:
+                continue
+            if listed.bytes < said or (listed.bytes > said and parse_base_file_name(name)):
+                differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}"
+    if differing:
+        yield Finding(
+            "file-sizes-differ",
+            "Files have other sizes than their commits say",
+            differing,
+            "Readers fail, or miss rows without an error: Hudi skips the rest of a log whose last block is cut off.",
+            "Something truncated these files, or put others into their places. Put the right files back from a backup"
+            " or from earlier versions of the objects, or restore a savepoint. Let no job and no service rewrite these"
+            " file groups before, because the new files would lack the rows.",
+        )
+
+
 def replacements(examined: Examined) -> Iterator[Finding]:
     """Finds clusterings and rescales whose number of written rows differs from that of the file groups that they
     replaced (`rewrites`)."""
