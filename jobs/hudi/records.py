@@ -107,8 +107,9 @@ class Commit:
 
     `files` has the paths of written files, relative to the base path, by partition path and file id. `previous` maps
     file groups to the instants of the base files that the commit replaced, if recorded. `deleted` and `inserted` map
-    file groups to numbers of rows, and `rows` maps file paths to numbers of written rows, all as the commit counts
-    them. `extra` is the writer's extra metadata.
+    file groups to numbers of rows, `rows` maps file paths to numbers of written rows, and `sizes` to the bytes of base
+    files and to those that were appended to logs, all as the commit counts them. `extra` is the writer's extra
+    metadata.
     """
 
     write: CompletedWrite
@@ -119,6 +120,7 @@ class Commit:
     extra: dict[str, str]
     rows: dict[str, int] = field(default_factory=dict)
     inserted: dict[Group, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
 
     @property
     def file_names(self) -> set[str]:
@@ -199,6 +201,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     deleted: dict[Group, int] = {}
     inserted: dict[Group, int] = {}
     rows: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for partition, stats in _written(record).items():
         for stat in stats:
             if stat.get("fileId") and stat.get("path"):
@@ -208,6 +211,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
                 deleted[group] = deleted.get(group, 0) + int(stat.get("numDeletes") or 0)
                 inserted[group] = inserted.get(group, 0) + int(stat.get("numInserts") or 0)
                 rows[stat["path"]] = int(stat.get("numWrites") or 0)
+                sizes[stat["path"]] = max(sizes.get(stat["path"], 0), int(stat.get("fileSizeInBytes") or 0))
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
     for partition, _ in replaced:
         relative(partition, "a partition in a commit's metadata")
@@ -220,4 +224,4 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
         repaired=repaired_of(extra),
         known=known_of(extra),
     )
-    return Commit(write, completed, files, previous, deleted, extra, rows, inserted)
+    return Commit(write, completed, files, previous, deleted, extra, rows, inserted, sizes)

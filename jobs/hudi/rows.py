@@ -170,13 +170,13 @@ def keys_there_twice(
         return {row[RECORD_KEY]: list(row["paths"]) for row in twice.orderBy(*columns).limit(most).collect()}
 
 
-def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> int:
-    """Returns how many of these rows a query with a filter misses because Hudi's statistics are wrong.
+def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Returns those of these rows that a query with a filter misses because Hudi's statistics are wrong.
 
     `keys` are partition paths and record keys of rows that the table holds.
     """
     if not keys or not table.has_meta_fields or not table.metadata_partitions & {"column_stats", "partition_stats"}:
-        return 0
+        return set()
     with translated("looking for rows that statistics hide"):
         options = {**_reading(table), "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
         reader = readable_by(table, table.jvm.spark.newSession()).read.format("hudi").options(**options)
@@ -185,4 +185,4 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
         # where it does not find keys of several fields (`RecordLevelIndexSupport`).
         wanted = F.col(RECORD_KEY).isin(sorted({key for _, key in keys})) | (F.col(RECORD_KEY) < "")
         found = frame.where(wanted).select(PARTITION_PATH, RECORD_KEY)
-        return len(set(keys) - {(row[0], row[1]) for row in found.collect()})
+        return set(keys) - {(row[0], row[1]) for row in found.collect()}

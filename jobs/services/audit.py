@@ -5,52 +5,50 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from jobs.contract import Outcome, Result, WorkOrder
+from jobs.contract import BucketIndex, Outcome, Result, WorkOrder
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
+from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
-from jobs.hudi.rows import hidden_by_statistics
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.audit import AuditParams, AuditResult, RowsOfReaders, StaleWrite
+from jobs.kinds.bucket_index import BucketIndexResult
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import CheckNotMade, Examination, KindResult
-from jobs.protocol import preflight
 from jobs.services.checks import (
     buckets,
     columns,
     commits,
     consistent_hashing,
+    counted,
     deletes,
     indexes,
     metadata_table,
     overwritten,
-    record_keys,
     remains,
     rolled_back,
     statements,
     table_parts,
     timeline,
 )
-from jobs.services.checks.examination import Check, examine, not_made
+from jobs.services.checks.examination import Check, concluded, examine, joined, not_made, of_counted, of_table
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import PartitionRows, count_rows
-from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionValuesError
 
 PROOFS: dict[str, Check] = {
     "timeline files": timeline.files,
     "order of instants": timeline.order,
     "unfinished rollbacks": remains.rollbacks,
     "files of commits": commits.files,
-    "files of savepoints": commits.savepoints,
+    "sizes of files": commits.sized,
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
     "logs of compactions": commits.compactions,
@@ -58,16 +56,20 @@ PROOFS: dict[str, Check] = {
     "metadata table": metadata_table.listing,
     "files of indexes": indexes.mixed,
     "partition metadata": table_parts.partition_metadata,
+    "table type": table_parts.table_type,
+    "timeline layout": table_parts.timeline_layout,
+    "files of savepoints": remains.saved_files,
     "overwritten rows": overwritten.back,
     "deletes without effect": deletes.without_effect,
     "hashing metadata": consistent_hashing.metadata,
     "hash ranges in use": consistent_hashing.out_of_use,
     "statements without effect": statements.without_effect,
+    "hashing configs": remains.configs,
+    "file groups of buckets": buckets.file_groups,
 }
 """Checks that read no rows."""
 
 _ROLLED_BACK = "rows of rolled back commits"
-_HIDDEN = "rows that statistics hide"
 
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
@@ -84,19 +86,17 @@ READING_PROOFS: dict[str, Check] = {
 }
 """Checks that read files: their footers, and some of their columns."""
 
-_PROBED_PARTITIONS = 200
+_HIDDEN = "rows that statistics hide"
+
+OF_ROWS: dict[str, Check] = {"rows": counted.keys, "rows in buckets": counted.in_buckets}
+"""Checks that read the key of every row."""
+
+PROBES: dict[str, Check] = {_HIDDEN: counted.hidden}
+"""Checks that look rows up by their keys."""
+
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
-_WRONG = (
-    "buckets_with_several_file_groups",
-    "file_groups_without_bucket",
-    "dangling_hashing_configs",
-    "misplaced",
-    "duplicates",
-    "stale_writes",
-    "keys_hidden_by_statistics",
-    "findings",
-    "unchecked",
-)
+# The counts are left out: each has a check, whose finding says what to do.
+_WRONG = ("stale_writes", "findings", "unchecked")
 
 
 def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result[AuditResult]:
@@ -105,14 +105,16 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
 
     `key_digest` is the digest of all rows' keys; it changes only when rows are added or removed. Statistics hide a key
     if Hudi's data skipping leaves its file out, so that a query with a filter does not find it. The audit looks for the
-    first and the last key of up to `_PROBED_PARTITIONS` partitions.
+    first and the last key of up to 200 partitions.
     """
     context.step("listing")
     found = _counts(table)
     reads = order.params.rows
-    found = found.having(**asdict(examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context)))
+    examination = of_table(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context)
     if reads:
-        found = _with_rows(table, found, context)
+        found, of_rows = _with_rows(table, found, examination, context)
+        examination = joined(examination, of_rows)
+    found = found.having(**asdict(concluded(examination)))
     return Result(Outcome.SUCCEEDED, details=found.having(clean=not any(getattr(found, name) for name in _WRONG)))
 
 
@@ -127,6 +129,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], contex
         return None
     try:
         table.reload()
+        table = _as_left(table, result.details)
         checks = dict(PROOFS) if kind.audited else {}
         # Hudi's `rollback_to_instant` takes no lock without the options of one, so it may have come right before the
         # commit. Rows of other commits that were rolled back need no second look.
@@ -137,6 +140,14 @@ def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], contex
         return None
     except JobError as error:
         return Examination(unchecked=(CheckNotMade(check="all", reason=error.problem()),))
+
+
+def _as_left(table: HudiTable, details: KindResult) -> HudiTable:
+    """Returns the table with the bucket index that the job has given it or taken from it."""
+    if not isinstance(details, BucketIndexResult):
+        return table
+    index = BucketIndex(details.num_buckets, details.hash_fields or ()) if details.num_buckets else None
+    return HudiTable(table.jvm, replace(table.declared, index=index))
 
 
 def _counts(table: HudiTable) -> AuditResult:
@@ -164,48 +175,32 @@ def _counts(table: HudiTable) -> AuditResult:
     )
 
 
-def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> AuditResult:
-    """Returns the result with the counts of rows, and of misplaced and duplicate keys."""
+def _with_rows(
+    table: HudiTable, result: AuditResult, before: Examination, context: JobContext
+) -> tuple[AuditResult, Examination]:
+    """Returns the result with the counts of rows, and of misplaced and duplicate keys; and what the checks of the rows
+    have found. `before` is the result of the other checks."""
     context.step("counting rows", bytes_total=result.bytes or 0)
-    try:
-        found = count_rows(table, table.bucket_rules(), with_forms=True)
-    except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
-        # Another check's finding says which files are gone or damaged.
-        return _without(result, {"rows": error})
-    findings = list(result.findings)
-    if table.bucket_rules() is None or table.has_meta_fields:
-        result = result.having(misplaced=sum(each.misplaced for each in found))
-        findings += [each.result("rows in buckets") for each in buckets.in_wrong_bucket(table, found)]
-    else:
-        (reason,) = preflight.no_meta_fields(table)
-        result = result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows in buckets", reason=reason)))
-    findings += [each.result("rows") for each in buckets.in_wrong_partition(found)]
-    forms = sum((Counter(each.forms) for each in found), Counter())
-    findings += [each.result("rows") for each in record_keys.faults(forms)]
-    differ = any(each.type == metadata_table.OUT_OF_STEP for each in findings)
-    readers = _by_both_readers(table, found) if differ else UNSET
-    context.step("looking for rows that statistics hide")
-    hidden = 0
-    failed: dict[str, JobError] = {}
-    try:
-        hidden = hidden_by_statistics(table, _probes(found))
-    except MetadataTableError as error:
-        failed[_HIDDEN] = error
-    result = result.having(
-        rows=sum(each.rows for each in found),
-        duplicates=sum(each.duplicates for each in found),
-        key_digest=str(KeyDigest.sum(each.digest for each in found)),
-        findings=tuple(findings),
-        checked=(*result.checked, "rows", *({_HIDDEN} - failed.keys())),
-        readers=readers,
-        keys_hidden_by_statistics=hidden,
-    )
-    return _without(result, failed)
-
-
-def _without(result: AuditResult, failed: Mapping[str, JobError]) -> AuditResult:
-    found = not_made(failed)
-    return result.having(findings=(*result.findings, *found.findings), unchecked=(*result.unchecked, *found.unchecked))
+    with ExitStack() as opened:
+        examined = Examined(table, opened, context)
+        try:
+            rows = examined.counted
+        except (CancelledError, LeaseLostError, TimedOutError):
+            raise
+        except JobError as error:
+            # The findings of the other checks may say why, such as which files are gone or damaged.
+            return result, not_made([*OF_ROWS, *PROBES], error)
+        found = of_counted(examined, {**OF_ROWS, **PROBES})
+        result = result.having(
+            rows=sum(each.rows for each in rows),
+            duplicates=sum(each.duplicates for each in rows),
+            misplaced=UNSET if examined.rules and not table.has_meta_fields else sum(each.misplaced for each in rows),
+            key_digest=str(KeyDigest.sum(each.digest for each in rows)),
+            keys_hidden_by_statistics=len(examined.hidden_keys) if _HIDDEN in found.checked else 0,
+        )
+    if any(each.type == metadata_table.OUT_OF_STEP for each in before.findings):
+        result = result.having(readers=_by_both_readers(table, rows))
+    return result, found
 
 
 def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[RowsOfReaders, ...]:
@@ -227,9 +222,3 @@ def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[Rows
             )
         )
     return tuple(readers)
-
-
-def _probes(found: list[PartitionRows]) -> set[tuple[str, str]]:
-    """Returns the first and the last key of some partitions: wrong statistics hide these first."""
-    some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
-    return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}

@@ -217,7 +217,7 @@ def _counted(table: HudiTable, index: BucketIndex) -> list[PartitionRows]:
     """Counts the table's rows. Raises KeyWithoutBucketError before Hudi's own `BucketIdentifier` would loop on such a
     key."""
     rules = BucketRules.uniform(index.num_buckets)
-    return count_rows(table, rules, most_places=None, hash_fields=index.hash_fields)
+    return count_rows(table, rules, hash_fields=index.hash_fields)
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:

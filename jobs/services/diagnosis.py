@@ -11,8 +11,8 @@ from jobs.contract import Outcome, Result, WorkOrder
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
-from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, columns, indexes, metadata_table, plans, remains, table_parts, timeline
+from jobs.services.audit import OF_ROWS, PROOFS
+from jobs.services.checks import columns, indexes, metadata_table, plans, remains, table_parts, timeline
 from jobs.services.checks.examination import Check, examine
 
 CHECKS: dict[str, Check] = {
@@ -29,9 +29,7 @@ CHECKS: dict[str, Check] = {
     "lock": remains.lock,
     "savepoints of repairs": remains.savepoints,
     "files of the metadata table": metadata_table.files,
-    "hashing configs": remains.configs,
-    "file groups of buckets": buckets.file_groups,
-    "rows": buckets.rows,
+    **OF_ROWS,
 }
 
 
@@ -39,12 +37,12 @@ def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext
     """Examines the table by its bucket index, or by `index` if it was registered without one.
 
     Returns `findings`, the names of the checks that were made, and those that could not be made with the reason. If
-    `rows` is false, the check that reads the key of every row is left out. `healthy` means that all checks were made
+    `rows` is false, the checks that read the key of every row are left out. `healthy` means that all checks were made
     and none found anything. Writers may be active meanwhile.
     """
     if (claimed := order.params.index) and table.declared.index is None:
         table = HudiTable(table.jvm, replace(table.declared, index=claimed))
-    checks = {name: check for name, check in CHECKS.items() if name != "rows" or order.params.rows}
+    checks = {name: check for name, check in CHECKS.items() if name not in OF_ROWS or order.params.rows}
     found = examine(table, checks, context)
     healthy = not found.findings and not found.unchecked
     return Result(Outcome.SUCCEEDED, details=DiagnosisResult(**asdict(found), healthy=healthy))

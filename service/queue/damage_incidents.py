@@ -3,7 +3,7 @@ until a later check no longer finds it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,7 +29,7 @@ def of_report(
     examined = result if isinstance(result, ExaminedResult) else result.audit
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not examined:
         return [], []
-    findings = {each.type: each for each in examined.findings if each.type}
+    findings = by_type(examined.findings)
     unresolved = [each for each in store.unresolved(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
     closing = [
         each.closed(IncidentState.CLEARED, f"{job.kind} {job.id} {NO_LONGER_FOUND}", now)
@@ -40,6 +40,19 @@ def of_report(
     dismissed = [each.details for each in store.dismissed(connection, job.table_id, IncidentKind.DAMAGE)]
     found = [each for name, each in findings.items() if name not in known and not _is_among(each, dismissed)]
     return [_incident(job, finding, number, now) for number, finding in enumerate(found)], closing
+
+
+def by_type(findings: Iterable[DamageFound]) -> dict[str, DamageFound]:
+    """Returns one finding for each type, with the details of all. The hint is that of the first; there is no cure
+    unless it is the same for all."""
+    found: dict[str, DamageFound] = {}
+    for each in findings:
+        if each.type and (known := found.get(each.type)):
+            cure = known.cure if known.cure == each.cure else None
+            found[each.type] = known.having(detail=f"{known.detail}; {each.detail}", cure=cure)
+        elif each.type:
+            found[each.type] = each
+    return found
 
 
 def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Incident:

@@ -84,11 +84,12 @@ def _is_found(spark: SparkSession, base: Path, file: Path) -> None:
     """Asserts that an audit names the file, makes all possible checks, and has a finding with those that it could not
     make. Spark reads no rows from an empty file."""
     details = run_job(spark, base, "audit").details
-    finding, *of_checks = details["findings"]
+    sized, finding, *of_checks = details["findings"]
     not_made = [each["check"] for each in details["unchecked"]]
     assert [each["type"] for each in of_checks] == ["checks-not-made"] * len(of_checks)
     assert all(any(f"{name} (" in each["detail"] for each in of_checks) for name in not_made), details
     assert {each["check"] for each in of_checks} <= set(not_made)
+    assert sized["type"] == "file-sizes-differ"
     assert finding["type"] == ("base-files-damaged" if file.stat().st_size else "commit-rows-differ")
     assert file.name in finding["detail"]
     assert not details["clean"]

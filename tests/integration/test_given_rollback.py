@@ -224,10 +224,11 @@ def test_a_rollback_helps_after_a_bulk_insert_into_buckets_that_had_rows(
     copied = shutil.copytree(base, base.parent / "copied" / "trips")
     with pytest.raises(Exception, match="belong to the same bucket id"):
         tables.upsert(tables.rows(spark, 0, 60, ts=7), copied, options)
-    [found] = run_job(spark, base, "diagnosis").details["findings"]
-    assert found["type"] == "several-file-groups-in-bucket"
-    assert "bulk_insert" in found["hint"]
-    assert "rollback" in found["hint"]
+    for kind, params in (("diagnosis", {}), ("audit", {}), ("audit", {"rows": False})):
+        [found] = run_job(spark, base, kind, params).details["findings"]
+        assert found["type"] == "several-file-groups-in-bucket"
+        assert "bulk_insert" in found["hint"]
+        assert "rollback" in found["hint"]
 
     run_job(spark, base, "rollback", {"instant": last_commit(spark, base), "table_name": "test"})
 

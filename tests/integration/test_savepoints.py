@@ -140,7 +140,8 @@ def test_an_audit_finds_a_savepoint_whose_files_a_clean_has_deleted_meanwhile(
     cleaned = run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}).details
     assert cleaned["files_deleted"] == 8
     audit = run_job(spark, base, "audit", {"rows": False}).details
-    assert [(each["type"], each["detail"]) for each in audit["findings"]] == [("savepoint-files-gone", f"4 of {first}")]
+    assert [each["type"] for each in audit["findings"]] == ["savepoint-files-gone"]
+    assert audit["findings"][0]["detail"].count(f" of {first}") == 3
     run_job(spark, base, "savepoint", {"action": "delete", "instant": first})
     assert len(proved(spark, base, 4)) == 60
 

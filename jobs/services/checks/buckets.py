@@ -1,4 +1,4 @@
-"""Checks the file groups and rows of tables with a bucket index (`BucketIdentifier`, Hudi 1.2.0)."""
+"""Checks the file groups of tables with a bucket index (`BucketIdentifier`, Hudi 1.2.0)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.errors import RefusedError
 from jobs.format.adopted_index import ADOPTED_KEY, is_given_up
 from jobs.format.file_names import bucket_of
 from jobs.format.stale_writes import stale_writes
-from jobs.hudi import hashing_config
 from jobs.kinds.results import Cure
-from jobs.protocol import preflight
 from jobs.services.checks.finding import Examined, Finding, named
-from jobs.services.checks.row_counts import count_rows, in_logs_alone, writers_of_misplaced
+from jobs.services.checks.row_counts import in_logs_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from jobs.hudi.table import HudiTable
-    from jobs.services.checks.row_counts import PartitionRows
-
-# `HoodieCatalogUtil.initPartitionBucketIndexMeta` (1.2.0) is the only code of Flink's writer that writes them there.
-_OF_FLINK = (
-    " But a Flink job may have numbers of its partitions (`hoodie.bucket.index.partition.expressions`) that the table"
-    " does not have, because it was not created in a catalog of Hudi. Stop the job and remove this option first:"
-    " otherwise the job writes each moved key a second time."
-)
+    from collections.abc import Iterator
 
 
 def file_groups(examined: Examined) -> Iterator[Finding]:
@@ -107,64 +94,6 @@ def given_up(examined: Examined) -> Iterator[Finding]:
             "A writer goes on with the bucket index that the table has given up. Give it the options of the table's"
             " index, then run a `compaction`: afterwards every index finds these rows. An audit counts keys that exist"
             " twice by then.",
-        )
-
-
-def rows(examined: Examined) -> Iterator[Finding]:
-    """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row. Raises RefusedError if the
-    rows have no keys and the table has buckets."""
-    if examined.rules and (refused := preflight.no_meta_fields(examined.table)):
-        raise RefusedError(refused)
-    found = count_rows(examined.table, examined.rules)
-    yield from in_wrong_bucket(examined.table, found)
-    yield from in_wrong_partition(found)
-    if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
-        yield Finding(
-            "duplicate-keys",
-            "Keys exist more than once in their partition",
-            twice,
-            "Readers see both rows; an update changes one of them.",
-            "Decide which row is right, and write the partition again without the other (`insert_overwrite`; with"
-            " consistent hashing, a `repair` of that overwrite has to follow).",
-        )
-
-
-def in_wrong_bucket(table: HudiTable, found: Iterable[PartitionRows]) -> Iterator[Finding]:
-    """Finds counted rows in wrong buckets, and the commits that wrote them."""
-    rules = table.bucket_rules()
-    counts = {each.path: f"{each.misplaced} in '{each.path}'" for each in found if each.misplaced}
-    if rules is None or not counts:
-        return
-    by = writers_of_misplaced(table, rules, counts)
-    of_flink = table.may_have_flink is not None and not hashing_config.is_in_force(table)
-    known: set[str] = set() if of_flink else {commit.write.instant for commit in table.commits()}
-    yield Finding(
-        "rows-in-wrong-bucket",
-        "Rows are not in the bucket of their key",
-        {**counts, **{instant: f"written by {instant}" for instant in by}},
-        "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
-        "A writer had another number of buckets, other hash fields or another index. Give it the options of the"
-        " table. A `repair` that names its commits moves their rows to their buckets, and keeps the newest row of each"
-        " key; one of these commits must be on the active timeline."
-        f" If no key exists twice, a `bucket_index` with `adopt` moves all rows.{_OF_FLINK if of_flink else ''}",
-        Cure(kind=JobKind.REPAIR, params={"instants": [each for each in by if each in known]})
-        if known & {*by}
-        else None,
-    )
-
-
-def in_wrong_partition(found: Iterable[PartitionRows]) -> Iterator[Finding]:
-    """Finds counted rows that name another partition than that of their file."""
-    if counts := {each.path: f"{each.elsewhere} of '{each.path}'" for each in found if each.elsewhere}:
-        yield Finding(
-            "rows-in-wrong-partition",
-            "Rows are in the folder of another partition than they name",
-            counts,
-            "A query of the partition misses them, and one of the folder's partition has rows that are not its own. A"
-            " job that needs the rows of one partition may miss them, too.",
-            "Somebody moved or changed files by hand, or gave a commit to the wrong partition. Read the rows by"
-            " `_hoodie_partition_path` and `_hoodie_file_name`, write them again, and delete those in the wrong"
-            " folder.",
         )
 
 

@@ -11,7 +11,6 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import base_files
 from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import compactions_done
-from jobs.hudi.savepoints import savepoints_of
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
 from jobs.table_errors import DamagedFileError
@@ -73,24 +72,27 @@ def files(examined: Examined) -> Iterator[Finding]:
         )
 
 
-def savepoints(examined: Examined) -> Iterator[Finding]:
-    """Finds savepoints whose files are gone. Hudi's `create_savepoint` takes no lock, so a clean that is checked at the
-    same moment deletes files of the new savepoint (Hudi 1.2.0, `BaseHoodieWriteClient.savepoint`)."""
-    gone: dict[str, list[str]] = {}
-    for savepoint in savepoints_of(examined.table):
-        for partition, names in savepoint.files.items():
-            known = examined.files.get(partition)
-            there = examined.table.files_in(partition) if known is None else known
-            gone.setdefault(savepoint.instant, []).extend(f"{partition}/{name}" for name in sorted(names - there))
-    if found := {instant: f"{len(paths)} of {instant}" for instant, paths in gone.items() if paths}:
+def sized(examined: Examined) -> Iterator[Finding]:
+    """Finds files whose size differs from that in the commit that wrote them. Logs may have grown, because before table
+    version 8 several commits append to one."""
+    differing = {}
+    for commit in examined.commits:
+        for path, said in commit.sizes.items():
+            partition, _, name = path.rpartition("/")
+            listed = examined.entries.get(partition, {}).get(name)
+            if listed is None or not said:
+                continue
+            if listed.bytes < said or (listed.bytes > said and parse_base_file_name(name)):
+                differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}"
+    if differing:
         yield Finding(
-            "savepoint-files-gone",
-            "Files of a savepoint are gone",
-            found,
-            "The table cannot be restored to the savepoint: rows would be lost. Reads of the table as it was then fail "
-            "or miss rows.",
-            "A clean ran while the savepoint was made without this service, or somebody deleted the files. Put them"
-            " back from a copy; else delete the savepoint and make one of the latest commit.",
+            "file-sizes-differ",
+            "Files have other sizes than their commits say",
+            differing,
+            "Readers fail, or miss rows without an error: Hudi skips the rest of a log whose last block is cut off.",
+            "Something truncated these files, or put others into their places. Put the right files back from a backup"
+            " or from earlier versions of the objects, or restore a savepoint. Let no job and no service rewrite these"
+            " file groups before, because the new files would lack the rows.",
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
 from jobs.kinds.results import CheckNotMade, DamageFound, Examination
+from jobs.problems.tables import NO_META_FIELDS
 from jobs.services.checks.finding import Examined, Finding, confirmed
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ _ENDS = (CancelledError, LeaseLostError, TimedOutError)
 
 def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
     """Runs these checks (functions by name). Writers may be active meanwhile."""
+    return concluded(of_table(table, checks, context))
+
+
+def of_table(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
+    """Returns what `examine` does, without a finding of the checks that could not be made."""
     findings: list[DamageFound] = []
     examination = _Examination(table, context)
     first = examination.run(checks, "checking")
@@ -32,19 +38,51 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
         table.reload()
     for name, found in examination.run(doubtful, "checking again").items():
         findings += [each.result(name) for each in confirmed(first[name], found)]
-    failed = not_made(examination.failed)
-    return failed.having(
-        findings=(*findings, *failed.findings),
-        checked=tuple(name for name in checks if name not in examination.failed),
+    return _made(checks, findings, examination.failed)
+
+
+def of_counted(examined: Examined, checks: Mapping[str, Check]) -> Examination:
+    """Returns the result of checks that need no second look, because all of them judge the same count of the rows."""
+    findings: list[DamageFound] = []
+    failed: dict[str, JobError] = {}
+    for name, check in checks.items():
+        try:
+            findings += [each.result(name) for each in check(examined)]
+        except _ENDS:
+            raise
+        except JobError as error:
+            failed[name] = error
+    return _made(checks, findings, failed)
+
+
+def not_made(checks: Iterable[str], error: JobError) -> Examination:
+    return _made(checks, [], dict.fromkeys(checks, error))
+
+
+def joined(one: Examination, other: Examination) -> Examination:
+    return Examination(
+        findings=(*one.findings, *other.findings),
+        checked=(*one.checked, *other.checked),
+        unchecked=(*one.unchecked, *other.unchecked),
     )
 
 
-def not_made(failed: Mapping[str, JobError]) -> Examination:
-    """Returns these checks as `unchecked`. A finding says so, too, because an incident comes from a finding, and
-    nothing else shows that a damage may have been missed."""
-    if not failed:
-        return Examination()
-    unchecked = tuple(CheckNotMade(check=name, reason=error.problem()) for name, error in failed.items())
+def _made(checks: Iterable[str], findings: Iterable[DamageFound], failed: Mapping[str, JobError]) -> Examination:
+    """Returns each check as made or not made: an incident of a check that is neither would never close."""
+    return Examination(
+        findings=tuple(findings),
+        checked=tuple(name for name in checks if name not in failed),
+        unchecked=tuple(CheckNotMade(check=name, reason=error.problem()) for name, error in failed.items()),
+    )
+
+
+def concluded(examination: Examination) -> Examination:
+    """Returns the examination with a finding of the checks that have failed, because an incident comes from a finding,
+    and nothing else shows that a damage may have been missed. A table without meta fields has not failed: a check that
+    needs them can never be made."""
+    unchecked = [each for each in examination.unchecked if each.reason.type != NO_META_FIELDS.type]
+    if not unchecked:
+        return examination
     finding = Finding(
         "checks-not-made",
         "Checks of the table could not be made",
@@ -54,7 +92,7 @@ def not_made(failed: Mapping[str, JobError]) -> Examination:
         " or missing files, deal with that first. Then run the job again.",
     )
     # The checks that a daily audit leaves out come last: the incident stays until they are made again.
-    return Examination(findings=(finding.result(unchecked[-1].check),), unchecked=unchecked)
+    return examination.having(findings=(*examination.findings, finding.result(unchecked[-1].check)))
 
 
 class _Examination:

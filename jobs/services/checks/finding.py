@@ -11,11 +11,14 @@ from msgspec import UNSET
 
 from jobs.contract import converted
 from jobs.errors import JobError
-from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.file_names import is_fixed, parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.rows import hidden_by_statistics
 from jobs.job_context import JobContext
 from jobs.kinds.results import Cure, DamageFound
+from jobs.services.checks.folders import unlisted_folders
+from jobs.services.checks.row_counts import count_rows, first_and_last_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from jobs.hudi.file_listing import ListedFile
     from jobs.hudi.records import Commit, FileSlice, Instant
     from jobs.hudi.table import HudiTable
+    from jobs.services.checks.row_counts import PartitionRows
 
 _NAMED = 5
 
@@ -48,7 +52,8 @@ class Finding:
         return some(self.items.values())
 
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
-        """Returns the finding as a job's result shows it. `check` is the check that found it."""
+        """Returns the finding as a job's result shows it. `check` is the check that found it: its incident closes when
+        the check has been made again, so only `examination` knows these names."""
         return converted(self, DamageFound, from_attributes=True).having(check=check)
 
 
@@ -106,34 +111,82 @@ class Examined:
         return self.table.bucket_rules()
 
     @cached_property
+    def counted(self) -> list[PartitionRows]:
+        return count_rows(self.table, self.rules, with_forms=True)
+
+    @cached_property
+    def hidden_keys(self) -> set[tuple[str, str]]:
+        """The partition paths and keys of some rows that a query with a filter misses."""
+        return hidden_by_statistics(self.table, first_and_last_keys(self.counted))
+
+    @cached_property
     def files(self) -> dict[str, set[str]]:
         """The names of all files by partition path, as the storage lists them; including partitions that only commits
         name."""
+        return {partition: set(entries) for partition, entries in self.entries.items()}
+
+    @cached_property
+    def entries(self) -> dict[str, dict[str, ListedFile]]:
         known = set(self._listed.partitions())
         with suppress(JobError):
             known |= {partition for commit in self.commits for partition in commit.files}
-        return {partition: self.table.files_in(partition) for partition in sorted(known)}
+        found = {partition: self.table.entries_in(partition) for partition in sorted(known)}
+        return found | unlisted_folders(self.table, found)
 
     @cached_property
     def strays(self) -> set[str]:
-        """The paths of files with the instant of a commit of the active timeline that does not name them.
+        """The paths of files with the instant of a commit of the active timeline that does not name them, and of copies
+        of older files.
 
         Logs that may be named by their file slice are left out, and logs that another commit names: on a table with
         consistent hashing, statements of Spark SQL give them the instant of the rows that they change (Hudi 1.2.0).
         """
-        names = {commit.write.instant: commit.file_names for commit in self.commits}
-        every = set().union(*names.values())
+        instants = {commit.write.instant for commit in self.commits}
+        every = {
+            _path(partition, path.rpartition("/")[2])
+            for commit in self.commits
+            for partition, groups in commit.files.items()
+            for paths in groups.values()
+            for path in paths
+        }
         by_slice = self.table.has_logs_named_by_slice
-        found = set()
+        found = self._copies(instants)
         for partition, listed in self.files.items():
             slices = _slices(listed) if by_slice else {}
             for name in listed:
                 parsed = parse_base_file_name(name) or parse_log_file_name(name)
                 if parsed is None or (".log." in name and parsed.instant in slices.get(parsed.file_id, ())):
                     continue
-                if name not in every and parsed.instant in names:
-                    found.add(f"{partition}/{name}" if partition else name)
+                if (path := _path(partition, name)) not in every and parsed.instant in instants:
+                    found.add(path)
         return found
+
+    def _copies(self, instants: Collection[str]) -> set[str]:
+        """Returns base files of archived commits that the metadata table does not list, although it lists another file
+        of the same file group and instant. Non-blocking writers give file groups of all partitions the same ids."""
+        if "files" not in self.table.metadata_partitions:
+            return set()
+        known = {_path(item.partition, item.base_name) for item in self.slices if item.base_file}
+        groups = set(map(_group, known))
+        every = {_path(partition, name): name for partition, names in self.files.items() for name in names}
+        return {
+            path
+            for path in every.keys() - known
+            if (parsed := parse_base_file_name(every[path]))
+            and _group(path) in groups
+            and parsed.instant not in instants
+            and not is_fixed(parsed.file_id)
+        }
+
+
+def _path(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name
+
+
+def _group(path: str) -> tuple[str, str] | None:
+    """Returns file id and instant of a base file."""
+    parsed = parse_base_file_name(path.rpartition("/")[2])
+    return (parsed.file_id, parsed.instant) if parsed else None
 
 
 def _slices(names: Iterable[str]) -> dict[str, set[str]]:

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.format.meta_columns import RECORD_KEY
-from jobs.services.checks.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pyspark.sql import Column, DataFrame
 
     from jobs.hudi.table import HudiTable
@@ -56,22 +53,3 @@ def _text(name: str) -> Column:
     """Returns the text of a field in a key of several fields (`KeyGenUtils.NULL_RECORDKEY_PLACEHOLDER`, 1.2.0)."""
     text = F.col(f"`{name}`").cast("string")
     return F.when(text.isNull(), "__null__").when(text == "", "__empty__").otherwise(text)
-
-
-def faults(forms: Mapping[str, int]) -> Iterator[Finding]:
-    """Yields a finding if a key does not belong to its row, or if there are several forms of keys, so that a row may
-    exist under two keys. `forms` has the number of rows by form."""
-    found = {}
-    if forms.get(OTHER):
-        found[OTHER] = f"{forms[OTHER]} rows have a key that their columns do not make"
-    if len(several := sorted(set(forms) - {OTHER})) > 1:
-        found["forms"] = "keys in several forms: " + ", ".join(f"{name} ({forms[name]} rows)" for name in several)
-    if found:
-        yield Finding(
-            "record-keys-differ",
-            "Rows have record keys that the table's key generator does not make",
-            found,
-            "The next upsert of such a row does not find it, and adds a second row.",
-            "Writers used different key generators or different options of one, or a job changed the keys. Delete the "
-            "rows with the wrong keys by `_hoodie_record_key`, and let all writers use the same options.",
-        )

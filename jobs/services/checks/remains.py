@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
-from jobs.hudi.savepoints import of_repairs
+from jobs.hudi.savepoints import of_repairs, savepoints_of
 from jobs.kinds.results import Cure
 from jobs.protocol import index_refusals, leftovers
 from jobs.protocol.writers import dead_writes
@@ -84,6 +84,27 @@ def savepoints(examined: Examined) -> Iterator[Finding]:
             " cleaned.",
             "If no repair is running, run one: it writes the rows, and removes the savepoint.",
             Cure(kind=JobKind.REPAIR),
+        )
+
+
+def saved_files(examined: Examined) -> Iterator[Finding]:
+    """Finds files that savepoints need, and the storage does not have. Hudi's `create_savepoint` takes no lock, so a
+    clean that is checked at the same moment deletes files of the new savepoint (Hudi 1.2.0,
+    `BaseHoodieWriteClient.savepoint`)."""
+    table, gone = examined.table, {}
+    for each in savepoints_of(table):
+        for partition, names in each.files.items():
+            for name in names - (examined.files.get(partition) or table.files_in(partition)):
+                path = f"{partition}/{name}".lstrip("/")
+                gone[path] = f"{path} of {each.instant}"
+    if gone:
+        yield Finding(
+            "savepoint-files-gone",
+            "Files of a savepoint are gone",
+            gone,
+            "A restore to this savepoint is refused. Reads of the table as it was then fail or miss rows.",
+            "A clean ran while the savepoint was made without this service, or somebody deleted the files. Put them"
+            " back from a copy; else delete the savepoint, and make another one.",
         )
 
 

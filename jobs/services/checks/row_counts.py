@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.dataplane import key_digest
@@ -19,6 +18,7 @@ from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, REC
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current, in_folders, of_partitions
 from jobs.services.checks import record_keys
+from jobs.services.checks.places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,8 +33,7 @@ _HALF = 1 << 32
 # A table up to this size is read by one task, because two tasks need a shuffle that takes longer than the second task
 # saves.
 _BYTES_OF_TASK, _SLICES_OF_TASK = 8 * 1024 * 1024, 16
-# Each task gets the places of file groups: 10 MB.
-_MOST_PLACES = 100_000
+_PROBED_PARTITIONS = 200
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
@@ -65,31 +64,27 @@ def count_rows(
     *,
     by_listing_of: Collection[str] | None = None,
     with_forms: bool = False,
-    most_places: int | None = _MOST_PLACES,
     hash_fields: tuple[str, ...] | None = None,
 ) -> list[PartitionRows]:
     """Reads the key of every row, and counts those that are misplaced or duplicates.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A row is elsewhere when its file group is in other partitions only, which is known of `most_places` file
-    groups (None: of all). All rows are read, because a read that is narrowed to a partition may leave such rows out
-    (`rows.of_partitions`). A duplicate is a row beyond the first with the same key in the same partition.
-    `by_listing_of` restricts the count to these partition paths, which are then listed without the metadata table. In a
-    table without meta fields, the values of the key and partition columns are used instead, and no row counts as
-    misplaced, because a row does not name its file. `hash_fields` are by default those of the registered index. Raises
-    KeyWithoutBucketError.
+    file. A row is elsewhere when its file group is in other partitions only. All rows are read, because a read that is
+    narrowed to a partition may leave such rows out (`rows.of_partitions`). A duplicate is a row beyond the first with
+    the same key in the same partition. `by_listing_of` restricts the count to these partition paths, which are then
+    listed without the metadata table. In a table without meta fields, the values of the key and partition columns are
+    used instead, and no row counts as misplaced, because a row does not name its file. `hash_fields` are by default
+    those of the registered index. Raises KeyWithoutBucketError.
     """
     index = table.declared.index
     hashed = hash_fields or (index.hash_fields if index else ())
     rules = rules if table.has_meta_fields else None
-    # Several partitions have the same file ids where Flink writes with non-blocking concurrency control.
-    places: dict[str, set[str]] = {}
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             partitions, keys, files, *forms = batch.columns
             wrong = [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hashed)
-            away = elsewhere(partitions, files, places)
+            away = places.elsewhere(partitions, files)
             # The digests are summed as two halves, so that the sums do not overflow.
             high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
             halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
@@ -110,8 +105,7 @@ def count_rows(
         )
         keys = found.select(*identity, *([] if form is None else [form]))
         slices = table.file_slices()
-        for item in slices[:most_places]:
-            places.setdefault(item.file_id, set()).add(item.partition)
+        places = Places.of((item.partition, item.file_id) for item in slices)
         if len(slices) <= _SLICES_OF_TASK and sum(item.bytes for item in slices) <= _BYTES_OF_TASK:
             keys = keys.coalesce(1)
         judged = keys.mapInArrow(judge, types)
@@ -172,15 +166,11 @@ def _identity(table: HudiTable) -> list[Column]:
     return [F.concat_ws("/", *fields), F.to_json(F.struct(*table.record_key_fields)), F.lit("")]
 
 
-def elsewhere(partitions: pa.Array, files: pa.Array, places: Mapping[str, Collection[str]]) -> pa.Array:
-    """Returns for each row whether its file (`_hoodie_file_name`; in a log the file id) is in other partitions only, by
-    the partition paths of each file id."""
-    away = pa.array([False] * len(files))
-    pairs = pa.table({"p": partitions, "f": files}).group_by(["p", "f"]).aggregate([])
-    for partition, name in zip(pairs["p"].to_pylist(), pairs["f"].to_pylist(), strict=True):
-        if partition not in places.get(name.partition("_")[0], {partition}):
-            away = pc.or_(away, pc.and_(pc.equal(partitions, partition), pc.equal(files, name)))
-    return away
+def first_and_last_keys(found: Sequence[PartitionRows]) -> set[tuple[str, str]]:
+    """Returns the first and the last key of some partitions, with the partition's path: wrong statistics hide these
+    first."""
+    some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
+    return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}
 
 
 def misplaced(

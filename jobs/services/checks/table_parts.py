@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 INDEXES_UNBUILT = "indexes-unbuilt"
 
+_TIMELINES = (".hoodie", ".hoodie/timeline")
+
 # `HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP`, without its last digits.
 _SOLO = "0" * 14
 _INSTANT_DIGITS = 17
@@ -97,6 +99,43 @@ def properties(examined: Examined) -> Iterator[Finding]:
             "A writer died while it changed the properties, or somebody deleted them. Copy "
             "`.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`; Hudi's next change of a property also "
             "restores it.",
+        )
+
+
+def table_type(examined: Examined) -> Iterator[Finding]:
+    """Finds logs in the latest slices of a copy-on-write table."""
+    if examined.table.is_merge_on_read:
+        return
+    logs = [f"{item.partition}/{name}".lstrip("/") for item in examined.listed_slices for name in item.log_files]
+    if logs:
+        yield Finding(
+            "logs-on-copy-on-write",
+            "A copy-on-write table has log files",
+            named(logs),
+            "Readers miss the rows of these logs, because they look for base files only. The next write to such a file"
+            " group leaves them behind for good.",
+            "Somebody changed `hoodie.table.type` in hoodie.properties from MERGE_ON_READ without a compaction. Stop"
+            " the writers, change it back, and run a `compaction` of all logs before another change.",
+        )
+
+
+def timeline_layout(examined: Examined) -> Iterator[Finding]:
+    """Finds completed instants in the place where a timeline of another layout has them."""
+    own = examined.table.timeline_path.rstrip("/")
+    found = {
+        folder: sum(bool(missing_parts.COMPLETED.fullmatch(name)) for name in examined.table.files_in(folder))
+        for folder in _TIMELINES
+        if not own.endswith(f"/{folder}")
+    }
+    if left := {folder: f"{number} completed instants in {folder}" for folder, number in found.items() if number}:
+        yield Finding(
+            "timeline-of-another-layout",
+            "The timeline is not where the table's properties say",
+            left,
+            "Readers see none of the rows of these instants, and the next writer begins an empty table.",
+            "Somebody changed `hoodie.table.version` or `hoodie.timeline.layout.version` in hoodie.properties, or an"
+            " upgrade or downgrade broke off. Stop the writers, and put the properties of before back:"
+            " `.hoodie/timeline` belongs to version 8 and later ones.",
         )
 
 

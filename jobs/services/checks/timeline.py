@@ -162,7 +162,7 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
 
 
 def strays(examined: Examined) -> Iterator[Finding]:
-    """Finds data files of completed instants that no commit names."""
+    """Finds data files of completed instants that no commit names, and copies of older ones."""
     if examined.strays:
         yield Finding(
             "files-without-commit",
