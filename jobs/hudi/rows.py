@@ -79,15 +79,17 @@ def readable_by(table: HudiTable, spark: SparkSession) -> SparkSession:
 
 def with_times(table: HudiTable, frame: DataFrame) -> DataFrame:
     """Returns the rows of a `readable_by` session with times in place of the texts that Hudi's readers make of them: of
-    a time in a log the number of its milliseconds, of one in a base file words."""
+    a time in a log the number of its milliseconds or microseconds, of one in a base file words."""
     if not _has_times_in_paths(table) or not frame.columns:
         return frame
+    of_number = {'"timestamp-millis"': F.timestamp_millis, '"timestamp-micros"': F.timestamp_micros}
     for field in json.loads(table.schema())["fields"]:
-        name = field["name"]
-        if name in table.partition_fields and "timestamp-millis" in json.dumps(field["type"]):
-            text = F.col(f"`{name}`")
-            number = F.when(text.rlike("^-?[0-9]+$"), text.cast("long"))
-            frame = frame.withColumn(name, F.coalesce(F.timestamp_millis(number), text.cast("timestamp")))
+        name, kind = field["name"], json.dumps(field["type"])
+        for unit, made in of_number.items():
+            if name in table.partition_fields and unit in kind:
+                text = F.col(f"`{name}`")
+                number = F.when(text.rlike("^-?[0-9]+$"), text.cast("long"))
+                frame = frame.withColumn(name, F.coalesce(made(number), text.cast("timestamp")))
     return frame
 
 

@@ -174,6 +174,35 @@ def test_timestamps_to_the_millisecond_as_flink_has_them_come_back(spark: SparkS
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_a_time_of_which_a_generator_makes_the_paths_keeps_its_value(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    """Hudi's readers take such a time for a text; `tests/flink/test_partitions_by_time.py` has those of Flink."""
+    base, index = tmp_path / "trips", BucketIndex(2, ("id",))
+    options = tables.writer_options(base, table_type=table_type, num_buckets=2, **GENERATORS["time"])
+    options |= {"hoodie.metadata.enable": "false", "hoodie.keygen.timebased.timestamp.type": "EPOCHMICROSECONDS"}
+    on = "timestamp_millis(1700000000123 + city % 2 * 86400000)"
+
+    def write(count: int, ts: int) -> None:
+        tables.upsert(rows(spark, count, ts=ts).withColumn("on", F.expr(on)), base, options)
+
+    write(ROWS, 0)
+    (clustering,) = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index).instants
+    with hidden(base, clustering, tmp_path / "away"):
+        write(ROWS // 2, 5)
+    assert run_job(spark, base, "repair", index=index).details["rows"] == ROWS // 2
+    if table_type == MOR:
+        run_job(spark, base, "compaction", index=index)
+
+    assert run_job(spark, base, "audit", index=index).details["clean"]
+    files = [item.base_file or "" for item in hudi_table(spark, base, index).file_slices()]
+    stored = spark.read.parquet(*files)
+    assert (stored.where("ts = 5").count(), stored.count()) == (ROWS // 2, ROWS)
+    assert stored.where(f"on is null or on <> {on}").count() == 0
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("dates", "is_readable"), [("yyyy/MM/dd", True), ("yyyy-MM-dd", False)])
 def test_an_audit_reads_what_hudi_can_read_by_the_paths_of_partitions_and_names_the_rest(
     spark: SparkSession, base: Path, dates: str, *, is_readable: bool
