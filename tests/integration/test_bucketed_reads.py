@@ -166,7 +166,7 @@ def test_what_is_not_co_located_falls_back_with_the_reason(spark: SparkSession, 
 def test_another_spark_or_hudi_falls_back(
     spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = java_plan._SOURCE.replace("new LogicalRDD(", "new org.apache.spark.sql.execution.RenamedRDD(")
+    other = java_plan._SOURCE.replace("new LogicalRDD(", "new RenamedRDD(")
     monkeypatch.setattr(java_plan, "_SOURCE", other)
     monkeypatch.setattr(java_plan, "_made", WeakKeyDictionary())
     found = bucketed.group_by(spark, tables[0], ["id"], [F.count("*")])
