@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pytest
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from groundskeeper_spark import Table, bucketed
+from groundskeeper_spark import Table, bucketed, java_plan
 from groundskeeper_spark.table import NotColocatedError, java_hash, snapshot
 from tests.integration.run import run_job
 from tests.integration.tables import writer_options
@@ -95,7 +98,11 @@ def test_a_third_table_loses_no_rows_because_the_result_is_sealed(
 
     expected = third.count()
     assert joined() == expected
-    monkeypatch.setattr(bucketed, "sealed", lambda _, rows, __: (rows, ""))
+    seal = "new UnknownPartitioning(rdd.getNumPartitions())"
+    assert seal in java_plan._SOURCE
+    open_trap = java_plan._SOURCE.replace(seal, "planned.outputPartitioning()")
+    monkeypatch.setattr(java_plan, "_SOURCE", open_trap)
+    monkeypatch.setattr(java_plan, "_made", WeakKeyDictionary())
     assert joined() < expected, "the trap is open no more: nothing proves the seal"
 
 
@@ -159,12 +166,12 @@ def test_what_is_not_co_located_falls_back_with_the_reason(spark: SparkSession, 
 def test_another_spark_or_hudi_falls_back(
     spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def renamed(*_: object) -> None:
-        spark._jvm.org.apache.spark.sql.execution.RenamedRDD(1)  # type: ignore[union-attr]
-
-    monkeypatch.setattr(bucketed, "declared", renamed)
+    other = java_plan._SOURCE.replace("new LogicalRDD(", "new RenamedRDD(")
+    monkeypatch.setattr(java_plan, "_SOURCE", other)
+    monkeypatch.setattr(java_plan, "_made", WeakKeyDictionary())
     found = bucketed.group_by(spark, tables[0], ["id"], [F.count("*")])
-    assert "cannot be planned: TypeError" in (found.fallback or "")
+    assert "cannot be planned: Py4JJavaError" in (found.fallback or "")
+    assert "RenamedRDD" in (found.fallback or "")
     assert found.rows.count() > 0
 
 
@@ -227,7 +234,7 @@ def test_other_layouts_and_types_fall_back(spark: SparkSession, tables: tuple[Ta
     for instant in (plain / ".hoodie" / "timeline").glob("*commit*"):
         instant.unlink()
     with pytest.raises(NotColocatedError, match="no completed commit"):
-        snapshot(spark, unlike)
+        snapshot(java_plan.begin(spark), unlike)
 
 
 def test_partitions_with_other_numbers_and_composite_keys_with_a_null_part(spark: SparkSession, tmp_path: Path) -> None:
@@ -260,4 +267,70 @@ def test_partitions_with_other_numbers_and_composite_keys_with_a_null_part(spark
     (path / ".hoodie" / "timeline" / f"{pending}.replacecommit.requested").touch()
     (configs / f"{pending}.hashing_config").write_text(json.dumps({**config, "expressions": "d1,12"}))
     with pytest.raises(NotColocatedError, match="uncommitted expansion"):
-        snapshot(spark, table)
+        snapshot(java_plan.begin(spark), table)
+
+
+def test_the_check_of_rows_has_the_hash_of_the_format_for_any_text(spark: SparkSession) -> None:
+    texts = [
+        "",
+        "0",
+        "4711",
+        "Aa",
+        "BB",
+        "\x00",
+        "\x7f",
+        "\x80",
+        "é😀",
+        "ab😀",
+        "zzzzzzzzzzzzzzzz",
+        "\ud7ff\uffff",
+        None,
+    ]
+    keys = [(a, b, at) for at, a in enumerate(texts) for b in (*texts, a)] + [("min", "max", -(2**63))]
+    rows = spark.createDataFrame(keys, "a string, b string, c bigint")
+    plan = java_plan.begin(spark)
+    for fields in (("a",), ("c",), ("a", "b"), ("c", "b", "a")):
+        code = Column(plan.hash(rows._jdf, json.dumps(fields)))
+        found = rows.select(*fields, code.alias("code")).collect()
+        assert [row.code for row in found] == [java_hash(tuple(row[name] for name in fields)) for row in found]
+
+
+def test_a_join_needs_few_messages_to_the_jvm_however_many_files_it_reads(
+    spark: SparkSession, tables: tuple[Table, Table]
+) -> None:
+    """Each message costs CPU time on both sides, and a listing has several facts for each file."""
+    bucketed.join(spark, *tables, ["id"], columns=(["v"], ["w"]))
+    gateway: Any = spark.sparkContext._gateway
+    client = gateway._gateway_client
+    sent: Counter[str] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        send = client.send_command
+        patch.setattr(client, "send_command", lambda text, *more: sent.update([text[0]]) or send(text, *more))
+        assert bucketed.join(spark, *tables, ["id"], columns=(["v"], ["w"])).fallback is None
+    # The second kind of message says that Python has forgotten an object.
+    assert sum(sent.values()) - sent["m"] < 60, sent
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("in_memory", [None, "right"])
+def test_a_bucket_with_most_of_the_rows_is_reported_and_read_right(
+    spark: SparkSession, tmp_path: Path, in_memory: str | None
+) -> None:
+    plan = java_plan.begin(spark)
+    numbers = spark.range(40_000).select(F.col("id").cast("string").alias("id"))
+    bucket = Column(plan.hash(numbers._jdf, json.dumps(KEY))) % 8
+    rows = numbers.where((bucket == 3) | (F.col("id") % 63 == 0)).select(
+        "*", F.lit(1).alias("ts"), F.rand(1).alias("v")
+    )
+    share = rows.where(bucket == 3).count() / rows.count()
+    assert share > 0.85
+    one, other = tmp_path / "one", tmp_path / "other"
+    _write(rows, one, num_buckets=8, partitioned=False, table_type="COPY_ON_WRITE")
+    _write(rows.where("v < 0.5"), other, num_buckets=8, partitioned=False, table_type="COPY_ON_WRITE")
+    tables = Table(str(one), KEY, 8), Table(str(other), KEY, 8)
+    found = bucketed.join(spark, *tables, ["id"], "left", columns=(["v"], ["ts"]), in_memory=in_memory)
+    assert found.fallback is None
+    # Files of few rows have as large a footer as others, so bytes understate the skew of rows.
+    assert all(each > 2 for each in found.skew), found.skew
+    left, right = (spark.read.format("hudi").load(table.path) for table in tables)
+    assert _sorted(found.rows) == _sorted(left.select("id", "v").join(right.select("id", "ts"), "id", "left"))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from groundskeeper_spark.grouped_scan import declared, opened, own_session, read, scan, sealed
+from groundskeeper_spark.grouped_scan import opened, scan, sealed
+from groundskeeper_spark.java_plan import begin
 from groundskeeper_spark.table import NotColocatedError, Table, java_hash
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
+
+    from groundskeeper_spark.grouped_scan import GroupedScan
 
 _log = logging.getLogger(__name__)
 _JOINS = {"inner", "left", "right", "full", "semi", "anti"}
@@ -65,25 +70,25 @@ def join(
     tables = (left, right)
 
     def by_buckets() -> Result:
-        session = own_session(spark)
         if left.hash_fields != right.hash_fields:
             raise NotColocatedError(f"the hash fields differ: {left.hash_fields} and {right.hash_fields}")
         _within(left, keys)
-        both = [opened(spark, session, table) for table in tables]
+        plan = begin(spark)
+        both = [opened(spark, plan, table) for table in tables]
         if both[0].types != both[1].types:
             raise NotColocatedError(f"the types of the keys differ: {both[0].types} and {both[1].types}")
         numbers = [each.snapshot.modulus for each in both]
         modulus = gcd(*numbers)
         if modulus != min(numbers):
             raise NotColocatedError(f"no number of buckets is a multiple of the other: {numbers[0]} and {numbers[1]}")
-        scans = [scan(spark, session, each, modulus, of) for each, of in zip(both, narrowed, strict=True)]
-        sides = [declared(spark, session, found) for found in scans]
-        at = _SIDES.index(in_memory) if in_memory else 0
-        sides[at] = sides[at].hint("shuffle_hash" if in_memory else "merge")
-        return _result(spark, sides[0].join(sides[1], keys, how), scans)
+        scans = [scan(spark, plan, each, modulus, of) for each, of in zip(both, narrowed, strict=True)]
+        sides = [found.rows._jdf for found in scans]
+        hint = "shuffle_hash" if in_memory else "merge"
+        rows = plan.joined(*sides, json.dumps(keys), how, in_memory != "right", hint)
+        return _result(spark, plan, DataFrame(rows, spark), scans)
 
     def by_spark() -> DataFrame:
-        sides = [of(read(spark, spark._jsparkSession, table)) for table, of in zip(tables, narrowed, strict=True)]
+        sides = [of(_read(spark, table)) for table, of in zip(tables, narrowed, strict=True)]
         return sides[0].join(sides[1], keys, how)
 
     return _either(by_buckets, by_spark)
@@ -98,19 +103,20 @@ def group_by(
         return rows if where is None else rows.where(where)
 
     def by_buckets() -> Result:
-        session = own_session(spark)
         _within(table, keys)
-        one = opened(spark, session, table)
-        names = _names(one.rows.groupBy(*keys).agg(*aggregates))
+        plan = begin(spark)
+        one = opened(spark, plan, table)
+        names = json.loads(plan.needed(one.rows.groupBy(*keys).agg(*aggregates)._jdf))
+        columns = ["*"] if names is None else [_quoted(name) for name in names]
 
         def needed(rows: DataFrame) -> DataFrame:
-            return narrowed(rows).select(*names)
+            return narrowed(rows).select(*columns)
 
-        found = scan(spark, session, one, one.snapshot.modulus, needed)
-        return _result(spark, declared(spark, session, found).groupBy(*keys).agg(*aggregates), [found])
+        found = scan(spark, plan, one, one.snapshot.modulus, needed)
+        return _result(spark, plan, found.rows.groupBy(*keys).agg(*aggregates), [found])
 
     def by_spark() -> DataFrame:
-        return narrowed(read(spark, spark._jsparkSession, table)).groupBy(*keys).agg(*aggregates)
+        return narrowed(_read(spark, table)).groupBy(*keys).agg(*aggregates)
 
     return _either(by_buckets, by_spark)
 
@@ -127,12 +133,9 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
     if any(len(value) != len(fields) for value in values):
         raise ValueError(f"each key has a value for each of {fields}")
 
-    def narrowed(rows: DataFrame) -> DataFrame:
-        return _narrowed(fields, columns, _equal_one(rows, fields, values))(rows)
-
     def by_buckets() -> Result:
-        session = own_session(spark)
-        one = opened(spark, session, table)
+        plan = begin(spark)
+        one = opened(spark, plan, table)
         expected = [str if name == "string" else int for name in one.types]
         for value in values:
             if any(type(part) is not kind for part, kind in zip(value, expected, strict=True)):
@@ -141,16 +144,26 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
                 raise NotColocatedError("Hudi splits the text of a key, so that its bucket is not certain")
         modulus = one.snapshot.modulus
         buckets = {java_hash(value) % modulus for value in values}
-        found = scan(spark, session, one, modulus, narrowed, only=buckets)
+
+        def narrowed(rows: DataFrame) -> DataFrame:
+            # A literal for each key would take two messages to the JVM.
+            wanted = plan.wanted(rows._jdf, json.dumps(fields), json.dumps(values, ensure_ascii=False))
+            return _narrowed(fields, columns, None)(DataFrame(wanted, spark))
+
+        found = scan(spark, plan, one, modulus, narrowed, only=buckets)
         # Rows prove the declaration, so a bucket without files proves nothing.
         if not all(found.bytes_of_buckets[bucket] for bucket in buckets):
             raise NotColocatedError("a key's bucket has no file")
         # A few rows may fit a wrong number by chance, while the row of a key is in a file that is not read.
         if found.snapshot.is_declared and found.listed != set(range(modulus)):
             raise NotColocatedError(f"the files of {table.path} do not prove that it has {modulus} buckets")
-        return _result(spark, declared(spark, session, found), [found])
+        return _result(spark, plan, found.rows, [found])
 
-    return _either(by_buckets, lambda: narrowed(read(spark, spark._jsparkSession, table)))
+    def by_spark() -> DataFrame:
+        rows = _read(spark, table)
+        return _narrowed(fields, columns, _equal_one(rows, fields, values))(rows)
+
+    return _either(by_buckets, by_spark)
 
 
 def _equal_one(rows: DataFrame, fields: Sequence[str], values: Sequence[tuple[Any, ...]]) -> Column:
@@ -183,14 +196,12 @@ def _within(table: Table, keys: Sequence[str]) -> None:
         raise NotColocatedError(f"the key {list(keys)} does not hold the hash fields {list(table.hash_fields)}")
 
 
-def _names(grouped: DataFrame) -> list[str]:
-    """Returns the names of the columns from which a group is computed, all of the table if that is not certain."""
-    plan = grouped._jdf.queryExecution().analyzed()
-    if plan.getClass().getSimpleName() != "Aggregate":
-        return ["*"]
-    columns = plan.references().toSeq()
-    names = (str(columns.apply(at).name()) for at in range(columns.size()))
-    return ["`{}`".format(name.replace("`", "``")) for name in names]
+def _quoted(name: str) -> str:
+    return "`{}`".format(name.replace("`", "``"))
+
+
+def _read(spark: SparkSession, table: Table) -> DataFrame:
+    return spark.read.format("hudi").load(table.path)
 
 
 def _narrowed(
@@ -205,13 +216,13 @@ def _narrowed(
     return narrowed
 
 
-def _result(spark: SparkSession, rows: DataFrame, scans: Sequence[Any]) -> Result:
+def _result(spark: SparkSession, plan: Any, rows: DataFrame, scans: Sequence[GroupedScan]) -> Result:
     skew = [
         max(found.bytes_of_buckets) * len(found.bytes_of_buckets) / (sum(found.bytes_of_buckets) or 1)
         for found in scans
     ]
-    found_rows, plan = sealed(spark, rows, scans)
-    return Result(found_rows, None, tuple(found.snapshot.instant for found in scans), tuple(skew), plan)
+    found_rows, text = sealed(spark, plan, rows)
+    return Result(found_rows, None, tuple(found.snapshot.instant for found in scans), tuple(skew), text)
 
 
 def _either(by_buckets: Callable[[], Result], by_spark: Callable[[], DataFrame]) -> Result:
@@ -222,7 +233,8 @@ def _either(by_buckets: Callable[[], Result], by_spark: Callable[[], DataFrame])
     except Exception as error:
         # Another version of Spark or Hudi has other internals, which fail in any way. A mistake in the user's own
         # columns fails in Spark's plan, too, and is raised from there.
-        first_line = next(iter(str(error).splitlines()), "")[:_LONGEST_REASON]
-        reason = f"the read by buckets cannot be planned: {type(error).__name__}: {first_line}"
+        # An error of the JVM has its reason in the second line.
+        lines = " ".join(str(error).splitlines()[:2])[:_LONGEST_REASON]
+        reason = f"the read by buckets cannot be planned: {type(error).__name__}: {lines}"
     _log.warning("Spark's own plan is used: %s", reason)
     return Result(by_spark(), reason)

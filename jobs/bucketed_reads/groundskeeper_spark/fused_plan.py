@@ -1,82 +1,111 @@
-"""Spark's plan over co-located rows, without the work that only a shuffle needs.
+"""Spark's plan over co-located rows, without the work that only a shuffle needs: a Java class.
 
 Spark plans an aggregate twice, before and after a shuffle, and copies each row of another data set. Without a
 shuffle one aggregate is enough, and the scan of the files can be a part of the generated code that uses its rows.
 """
 
-from __future__ import annotations
+SOURCE = """
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.CollapseCodegenStages;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SQLExecutionRDD;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.Seq;
 
-from collections.abc import Mapping
-from typing import Any
+class FusedPlan {
+  private final Map scans;
+  private final SQLConf conf;
 
-_WRAPPERS = {"WholeStageCodegenExec", "InputAdapter"}
+  private FusedPlan(Map scans, SQLConf conf) {
+    this.scans = scans;
+    this.conf = conf;
+  }
 
+  // The executable plan of a query over `scans`, the plans of reads by the ids of their data sets.
+  static SparkPlan of(QueryExecution query, Map scans, SQLConf conf) {
+    SparkPlan plan = oneAggregate(new FusedPlan(scans, conf).fused(query.executedPlan()));
+    for (int at = 0; at < query.preparations().size(); at++) {
+      Rule rule = (Rule) query.preparations().apply(at);
+      if (rule instanceof CollapseCodegenStages) {
+        plan = (SparkPlan) rule.apply(plan);
+      }
+    }
+    return plan;
+  }
 
-def fused(jvm: Any, query: Any, scans: Mapping[int, Any]) -> Any:
-    """Returns the executable plan of a query over `scans`, the plans of reads by the ids of their data sets."""
-    plan = _one_aggregate(jvm, _joined(jvm, query.executedPlan(), scans))
-    for rule in _seq(query.preparations()):
-        if rule.getClass().getSimpleName() == "CollapseCodegenStages":
-            plan = rule.apply(plan)
-    return plan
+  // The tasks get the settings by which the plan was made.
+  static RDD executed(SparkPlan plan, SQLConf conf) {
+    return new SQLExecutionRDD(plan.execute(), conf);
+  }
 
+  // The plan without the wrappers of generated code, with the reads in place of their data sets. The scan of the files
+  // can then be a part of the generated code that uses its rows.
+  private SparkPlan fused(SparkPlan plan) {
+    if (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {
+      return fused((SparkPlan) plan.children().head());
+    }
+    if (plan instanceof RDDScanExec) {
+      RDDScanExec scan = (RDDScanExec) plan;
+      SparkPlan read = (SparkPlan) scans.get(Integer.valueOf(scan.rdd().id()));
+      if (read == null) {
+        return plan;
+      }
+      // Columns have ids, by which the operators above name them; Spark renames one side of a table joined with itself.
+      return read.output().mkString(",").equals(scan.output().mkString(","))
+          ? fused(read)
+          : new RDDScanExec(
+              scan.output(), executed(read, conf), scan.name(), scan.outputPartitioning(), scan.outputOrdering());
+    }
+    List children = new ArrayList();
+    for (int at = 0; at < plan.children().size(); at++) {
+      children.add(fused((SparkPlan) plan.children().apply(at)));
+    }
+    return children.isEmpty() ? plan : (SparkPlan) plan.withNewChildren(PythonUtils.toSeq(children));
+  }
 
-def _joined(jvm: Any, plan: Any, scans: Mapping[int, Any]) -> Any:
-    """Returns the plan without the wrappers of generated code, with the scans in place of their data sets."""
-    name = str(plan.getClass().getSimpleName())
-    if name in _WRAPPERS:
-        return _joined(jvm, plan.child(), scans)
-    if name == "RDDScanExec":
-        scan = scans.get(plan.rdd().id())
-        # A data set of other columns than the scan's, such as one that Spark has renamed, stays what it is.
-        return _joined(jvm, scan, {}) if scan is not None and _columns(scan) == _columns(plan) else plan
-    children = plan.children()
-    if children.isEmpty():
-        return plan
-    new = jvm.java.util.ArrayList()
-    for child in _seq(children):
-        new.add(_joined(jvm, child, scans))
-    return plan.withNewChildren(jvm.PythonUtils.toSeq(new))
+  // One aggregate in place of a partial and a final one at the top of the plan, which only a shuffle needs. Functions
+  // of distinct values are planned in more than two steps, and stay.
+  private static SparkPlan oneAggregate(SparkPlan plan) {
+    if (!(plan instanceof HashAggregateExec) || !(plan.children().head() instanceof HashAggregateExec)) {
+      return plan;
+    }
+    HashAggregateExec last = (HashAggregateExec) plan;
+    HashAggregateExec first = (HashAggregateExec) plan.children().head();
+    if (!areAll(last.aggregateExpressions(), "Final") || !areAll(first.aggregateExpressions(), "Partial")) {
+      return plan;
+    }
+    List functions = new ArrayList();
+    for (int at = 0; at < first.aggregateExpressions().size(); at++) {
+      AggregateExpression each = (AggregateExpression) first.aggregateExpressions().apply(at);
+      functions.add(new AggregateExpression(
+          each.aggregateFunction(), Complete$.MODULE$, false, each.filter(), each.resultId()));
+    }
+    return new HashAggregateExec(
+        last.requiredChildDistributionExpressions(), last.isStreaming(), last.numShufflePartitions(),
+        first.groupingExpressions(), PythonUtils.toSeq(functions), last.aggregateAttributes(), 0,
+        last.resultExpressions(), first.child());
+  }
 
-
-def _one_aggregate(jvm: Any, plan: Any) -> Any:
-    """Returns one aggregate in place of a partial and a final one at the top of the plan, or the plan as it is."""
-    if not _is_hash_aggregate(plan) or not _is_hash_aggregate(plan.child()):
-        return plan
-    partial = plan.child()
-    if not _modes(plan) <= {"Final"} or not _modes(partial) <= {"Partial"}:
-        return plan
-    complete = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.aggregate.Complete$")
-    mode = complete.getField("MODULE$").get(None)
-    functions = jvm.java.util.ArrayList()
-    for each in _seq(partial.aggregateExpressions()):
-        functions.add(each.copy(each.aggregateFunction(), mode, False, each.filter(), each.resultId()))
-    return plan.copy(
-        plan.requiredChildDistributionExpressions(),
-        plan.isStreaming(),
-        plan.numShufflePartitions(),
-        partial.groupingExpressions(),
-        jvm.PythonUtils.toSeq(functions),
-        plan.aggregateAttributes(),
-        0,
-        plan.resultExpressions(),
-        partial.child(),
-    )
-
-
-def _columns(plan: Any) -> list[str]:
-    """Returns the columns with their ids, by which the operators above name them."""
-    return [str(each.toString()) for each in _seq(plan.output())]
-
-
-def _is_hash_aggregate(plan: Any) -> bool:
-    return str(plan.getClass().getSimpleName()) == "HashAggregateExec"
-
-
-def _modes(plan: Any) -> set[str]:
-    """Returns the modes of the functions; those of distinct values are planned in more than two steps."""
-    return {"distinct" if each.isDistinct() else str(each.mode()) for each in _seq(plan.aggregateExpressions())}
-
-
-def _seq(found: Any) -> list[Any]:
-    return [found.apply(at) for at in range(found.size())]
+  private static boolean areAll(Seq functions, String mode) {
+    for (int at = 0; at < functions.size(); at++) {
+      AggregateExpression each = (AggregateExpression) functions.apply(at);
+      if (each.isDistinct() || !each.mode().toString().equals(mode)) {
+        return false;
+      }
+    }
+    return true;
+  }
+}
+"""

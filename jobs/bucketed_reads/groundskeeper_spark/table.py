@@ -6,14 +6,8 @@ import json
 import re
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_CONFIGS = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
-_CONSISTENT = ".hoodie/.bucket_index/consistent_hashing_metadata"
-_SUFFIX = ".hashing_config"
 _BASELINE = "00000000000000"
 
 
@@ -45,43 +39,24 @@ class Snapshot:
     is_declared: bool
 
 
-def snapshot(spark: SparkSession, table: Table) -> Snapshot:
-    """Raises `NotColocatedError` if the table's storage has no provable simple buckets."""
-    jvm: Any = spark._jvm
-    conf = spark._jsc.hadoopConfiguration()
-    of_text = jvm.org.apache.hadoop.fs.Path
-    files = of_text(table.path).getFileSystem(conf)
-
-    def path(name: str) -> Any:
-        return of_text(f"{table.path}/{name}")
-
-    if files.exists(path(_CONSISTENT)):
+def snapshot(plan: Any, table: Table) -> Snapshot:
+    """Asks `plan`, the object of `java_plan`. Raises `NotColocatedError` if the table's storage has no provable simple
+    buckets."""
+    found = json.loads(plan.snapshot(table.path))
+    if found["is_consistent"]:
         raise NotColocatedError(f"{table.path} has a consistent hashing index, whose buckets are ranges")
-    storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(conf)
-    client = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage)
-    timeline = client.setBasePath(table.path).build().getActiveTimeline().getCommitsTimeline()
-    done = timeline.filterCompletedInstants()
-    if done.empty():
+    if "instant" not in found:
         raise NotColocatedError(f"{table.path} has no completed commit")
-    numbers, is_declared = [table.buckets] if table.buckets else [], True
-    if files.exists(path(_CONFIGS)):
-        names = [found.getPath().getName() for found in files.listStatus(path(_CONFIGS))]
-        instants = sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-        for instant in instants:
-            committed = instant == _BASELINE or done.containsOrBeforeTimelineStarts(instant)
-            if not committed:
-                raise NotColocatedError(f"{table.path} has an uncommitted expansion, the instant {instant}")
-        if instants:
-            stream = files.open(path(f"{_CONFIGS}/{instants[-1]}{_SUFFIX}"))
-            numbers = numbers_of_config(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            is_declared = False
-            stream.close()
+    for instant, is_committed in found["configs"]:
+        if not is_committed and instant != _BASELINE:
+            raise NotColocatedError(f"{table.path} has an uncommitted expansion, the instant {instant}")
+    is_declared = "config" not in found
+    numbers = ([table.buckets] if table.buckets else []) if is_declared else numbers_of_config(found["config"])
     if not numbers:
         raise NotColocatedError(f"the number of buckets of {table.path} is not known: declare it")
     if min(numbers) < 1:
         raise NotColocatedError(f"{table.path} has at least one bucket, not {min(numbers)}")
-    last = str(done.lastInstant().get().requestedTime())
-    return Snapshot(last, int(done.countInstants()), gcd(*numbers), is_declared)
+    return Snapshot(found["instant"], found["commits"], gcd(*numbers), is_declared)
 
 
 def numbers_of_config(config: str) -> list[int]:
