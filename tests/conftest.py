@@ -187,7 +187,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if worker:
         rewriting.rewrite_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
     elif session.config.getoption("numprocesses", None):
-        class_archive.write_in_background(_JVM)
         shared_tables.share()
 
 
