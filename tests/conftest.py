@@ -187,7 +187,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if worker:
         rewriting.rewrite_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
     elif session.config.getoption("numprocesses", None):
-        class_archive.write_in_background(_JVM)
         shared_tables.share()
 
 
@@ -253,7 +252,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
-    _forget_options_of_yarn(session)
+    _forget_unread_options(session)
     # Making this object gives logs small buffers.
     _ = jvm_of(session).reads
     yield session
@@ -284,13 +283,23 @@ def spares_if_killed(request: pytest.FixtureRequest, *, is_killed: bool) -> Spar
     return request.getfixturevalue("spares") if is_killed else None
 
 
-def _forget_options_of_yarn(session: Any) -> None:
-    """Removes Hadoop's options that only YARN and MapReduce read: 600 of 1 000. Hudi sends all options with each of its
-    tasks, and to write and read them took a sixth of the CPU time."""
+_UNREAD = "yarn.", "mapreduce.", "ipc.", "ha.", "hadoop.http.", "hadoop.registry.", "hadoop.zk.", "fs.viewfs."
+
+
+def _forget_unread_options(session: Any) -> None:
+    """Removes Hadoop's options that only YARN, MapReduce and its own servers read: 700 of 1 000. Hudi sends all options
+    with each of its tasks, and to write and read them took a sixth of the CPU time. Readers of Parquet make options of
+    their own from the files of defaults, of which those of YARN and MapReduce are two thirds."""
+    java = session._jvm.java.lang.Class
     # JobConf adds them when it is loaded, so it is loaded first; later it would add them again.
-    session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")
+    java.forName("org.apache.hadoop.mapred.JobConf")
+    defaults = java.forName("org.apache.hadoop.conf.Configuration").getDeclaredField("defaultResources")
+    defaults.setAccessible(True)
+    files = defaults.get(None)
+    for file in [file for file in files if file.startswith(("yarn-", "mapred-"))]:
+        files.remove(file)
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
-    for prefix in ("yarn.", "mapreduce."):
+    for prefix in _UNREAD:
         for name in list(hadoop.getPropsWithPrefix(prefix)):
             hadoop.unset(prefix + name)
 
