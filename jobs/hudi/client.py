@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Any, TypeVar
@@ -38,6 +38,7 @@ from jobs.tracing import span
 
 logger = logging.getLogger(__name__)
 
+_ROLLBACK_PLAN = ".rollback.requested"
 _Part = TypeVar("_Part", bound=ClientPart)
 
 
@@ -205,14 +206,27 @@ class WriteClient(AbstractContextManager["WriteClient"]):
     def pending_rollbacks(self) -> dict[str, str]:
         """Returns the unfinished rollbacks -> the instants that they roll back."""
         with translated("reading the pending rollbacks"):
-            meta = self._table.meta
-            pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
-            utils = self._jvm.hudi.table.action.rollback.RollbackUtils
-            plans = {
-                str(item.requestedTime()): utils.getRollbackPlan(meta, item)
-                for item in self._jvm.items(pending.getInstantsAsStream())
+            return {
+                str(item.requestedTime()): str(plan.getInstantToRollback().getCommitTime())
+                for item, plan in self._rollback_plans()
             }
-            return {rollback: str(plan.getInstantToRollback().getCommitTime()) for rollback, plan in plans.items()}
+
+    def empty_rollbacks(self) -> frozenset[str]:
+        """Returns the pending rollbacks whose plan is an empty file. Their clients died while they wrote the plan,
+        before they rolled anything back."""
+        if all(item.action != "rollback" for item in self._table.pending()):
+            return frozenset()
+        plans = {name: each for name, each in self._table.timeline_files().items() if name.endswith(_ROLLBACK_PLAN)}
+        return frozenset(name.removesuffix(_ROLLBACK_PLAN) for name, each in plans.items() if not each.bytes)
+
+    def _rollback_plans(self) -> Iterator[tuple[Any, Any]]:
+        """Yields the unfinished rollbacks with their plans, without those that are empty. Hudi deletes these when it
+        rolls the next instant back (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
+        meta, empty = self._table.meta, self.empty_rollbacks()
+        pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
+        for item in self._jvm.items(pending.getInstantsAsStream()):
+            if str(item.requestedTime()) not in empty:
+                yield item, self._jvm.hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, item)
 
     def finish_rollback(self, instant: str) -> None:
         """Completes a rollback that was interrupted right after it had removed the instant from the timeline. Hudi's
@@ -220,10 +234,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         see whether it was a clustering (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
         check_plans(self._table, "rollback")
         with translated(f"finishing the rollback of {instant}"):
-            meta = self._table.meta
-            pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
-            for item in self._jvm.items(pending.getInstantsAsStream()):
-                plan = self._jvm.hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, item)
+            for item, plan in self._rollback_plans():
                 if str(plan.getInstantToRollback().getCommitTime()) == instant:
                     info = self._jvm.some(self._jvm.hudi.common.HoodiePendingRollbackInfo(item, plan))
                     self._client.getTableServiceClient().rollback(instant, info, False, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -39,8 +40,14 @@ def old_rollbacks(table: HudiTable, client: WriteClient) -> dict[str, str]:
     rolls back. Hudi's rollbacks have no heartbeat."""
     if all(item.action != "rollback" for item in table.pending()):
         return {}
+    pending = client.pending_rollbacks()
+    return {rollback: pending[rollback] for rollback in old(table, pending)}
+
+
+def old(table: HudiTable, rollbacks: Iterable[str]) -> list[str]:
+    """Returns those of these pending rollbacks that nobody works on any more."""
     latest = table.now() - ROLLED_BACK_BY
-    return {rollback: each for rollback, each in client.pending_rollbacks().items() if _is_before(rollback, latest)}
+    return sorted(rollback for rollback in rollbacks if _is_before(rollback, latest))
 
 
 def old_markers(table: HudiTable, client: WriteClient) -> list[str]:

@@ -4,12 +4,14 @@ temporary files."""
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.contract import BucketIndex
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.format.instants import instant_of
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -102,6 +104,34 @@ def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(sp
 
     job.finish()
 
+    assert left_behind(spark, base) == []
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_an_empty_plan_of_a_rollback_is_told_and_fails_neither_a_further_attempt_nor_an_audit(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    """A client of Hudi that dies between two requests to a storage such as `abfss` leaves the file, and a loss of power
+    may do so, too."""
+    tables.write_table(spark, base, count=60, partitioned=False, version=version)
+    before = tables.snapshot(spark, base)
+    job = DyingJob(spark, work_order(base, "bucket_expansion", {"factor": 2, "wait_seconds": 0}))
+    job.die_at({"at": "step", "name": "waiting for writers"})
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
+        client.rollback(job.instants[0])
+    empty = instant_of(datetime.now() - timedelta(hours=2))
+    plan = base / ".hoodie" / ("timeline" if version == 9 else "") / f"{empty}.rollback.requested"
+    plan.touch()
+
+    [found] = run_job(spark, base, "audit").details["findings"]
+    assert (found["type"], found["detail"]) == ("rollback-plan-empty", empty)
+    # The job waits for the rollback, and then rolls its own instant back, with which Hudi deletes the empty plan.
+    with pytest.raises(WritersActiveError, match=empty):
+        job.finish()
+    assert not plan.exists()
+    job.finish()
     assert left_behind(spark, base) == []
     assert tables.snapshot(spark, base) == before
 

@@ -33,7 +33,7 @@ def writes(examined: Examined) -> Iterator[Finding]:
 
 
 def rollbacks(examined: Examined) -> Iterator[Finding]:
-    """Finds rollbacks that stay pending."""
+    """Finds rollbacks that stay pending, and those without a plan."""
     if old := leftovers.old_rollbacks(examined.table, examined.client):
         yield Finding(
             "rollback-unfinished",
@@ -43,6 +43,16 @@ def rollbacks(examined: Examined) -> Iterator[Finding]:
             " for the rollback.",
             "The process that rolled back has failed or died. A `rollback` of the same instant finishes it.",
             Cure(kind=JobKind.ROLLBACK, params={"instant": min(old.values())}),
+        )
+    if empty := leftovers.old(examined.table, examined.client.empty_rollbacks()):
+        yield Finding(
+            "rollback-plan-empty",
+            "The file of a rollback's plan is empty",
+            named(empty),
+            "Nobody can execute the rollback, which has changed nothing. Nothing newer is archived, and jobs that"
+            " replace file groups wait for it in vain.",
+            "A client died while it wrote the plan, or the machine of a local disk lost its power. Delete the file"
+            " `<instant>.rollback.requested` on the timeline; Hudi also deletes it with its next rollback.",
         )
 
 
