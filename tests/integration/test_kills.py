@@ -37,7 +37,8 @@ FIRST_ROWS, NEW_ROWS = 80, 8
 # Seconds after which a writer waits for the lock; they are shorter than any lease.
 UNTIL_AT_THE_LOCK = 2.0
 # Such a writer has read the number of buckets already, so a rescale that gets the lock first has to notice the write.
-# It waits for twice the longest pause between writes. On a slow machine the waits of earlier attempts make these long.
+# The rescale waits for twice the longest pause between writes. On a slow machine the waits of earlier attempts make
+# these long.
 WATCHING_A_WAITING_WRITER = {"settle_seconds": 5, "wait_seconds": 900}
 
 Point = dict[str, Any]
