@@ -162,7 +162,10 @@ def test_a_variant_that_only_spark_4_reads_is_kept_in_base_files_and_nothing_is_
         assert (stored(written).equals(stored(before)), shapes(written)) == (True, shapes(before))
     write(30, 50)
     names = timeline()
-    for kind, params in [("audit", {}), *((COMPACTION, EXPANSION, CONTRACTION) if table_type == MOR else ())]:
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert {each["reason"]["type"] for each in audit["unchecked"]} == {"types-not-readable"}
+    assert (audit["clean"], audit["findings"]) == (False, [])
+    for kind, params in (COMPACTION, EXPANSION, CONTRACTION) if table_type == MOR else ():
         require_refused(spark, base, kind, params, INDEX)
     assert timeline() == names
 

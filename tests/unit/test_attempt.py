@@ -77,6 +77,7 @@ class FakeSpark:
 
 CLOCK = SimpleNamespace(kept=lambda **_: nullcontext(), verify=lambda: None, frame=ClockFrame())
 TABLE = SimpleNamespace(clock=CLOCK, lock_wait_seconds=0.0, base_path="/lake/orders", jvm=None)
+LOCK = SimpleNamespace(break_stale=lambda: False)
 
 
 @pytest.fixture
@@ -85,6 +86,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
+    monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
 
@@ -358,6 +360,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
 
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
+    monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
@@ -395,6 +398,7 @@ def test_a_slot_runs_the_jobs_that_come_with_the_answers_until_its_worker_is_old
 ) -> None:
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
+    monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     ended = Result(Outcome.SUCCEEDED, details=KindResult())

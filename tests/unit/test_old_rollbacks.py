@@ -19,7 +19,7 @@ def found(*minutes: int, action: str = "rollback") -> list[Finding]:
     pending = {instant_of(NOW - timedelta(minutes=age)): f"2026010100000{age:04d}" for age in minutes}
     instants = [SimpleNamespace(action=action, requested=instant) for instant in pending]
     table = SimpleNamespace(pending=lambda: instants, now=lambda: NOW)
-    client = SimpleNamespace(pending_rollbacks=lambda: pending)
+    client = SimpleNamespace(pending_rollbacks=lambda: pending, empty_rollbacks=frozenset)
     return list(remains.rollbacks(cast("Any", SimpleNamespace(table=table, client=client))))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
 from jobs.kinds.results import CheckNotMade, DamageFound, Examination
-from jobs.problems.tables import NO_META_FIELDS
+from jobs.problems.tables import NO_META_FIELDS, TYPES_NOT_READABLE
 from jobs.services.checks.finding import Examined, Finding, confirmed
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ def _made(checks: Iterable[str], findings: Iterable[DamageFound], failed: Mappin
 
 def concluded(examination: Examination) -> Examination:
     """Returns the examination with a finding of the checks that have failed, because an incident comes from a finding,
-    and nothing else shows that a damage may have been missed. A table without meta fields has not failed: a check that
-    needs them can never be made."""
-    unchecked = [each for each in examination.unchecked if each.reason.type != NO_META_FIELDS.type]
+    and nothing else shows that a damage may have been missed. A table without meta fields, or with types that Spark
+    does not know, has not failed: a check that needs them can never be made."""
+    never = {NO_META_FIELDS.type, TYPES_NOT_READABLE.type}
+    unchecked = [each for each in examination.unchecked if each.reason.type not in never]
     if not unchecked:
         return examination
     finding = Finding(

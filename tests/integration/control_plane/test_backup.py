@@ -50,7 +50,8 @@ def test_a_restored_service_has_its_tables_its_tokens_and_its_secrets(cli: Comma
             sealed = webhook_store.get(connection, hook["id"])
         assert cipher.open(sealed.sealed_secret) == hook["secret"]
     assert "nothing is overwritten" in cli.refused("restore", str(file), "--database", url, code=2)
-    assert "exists already" in cli.refused("backup", str(file), code=2)
+    refused = " ".join(cli.refused("backup", str(file), code=2).replace("│", " ").split())
+    assert "exists already" in refused
 
 
 def test_a_backup_shows_one_moment_although_the_service_goes_on_writing(cli: CommandLine, tmp_path: Path) -> None:
