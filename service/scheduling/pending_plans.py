@@ -86,11 +86,10 @@ def going_first(snapshot: TableSnapshot, context: TriggerContext) -> str | None:
     plans = [described(item, context) for item in snapshot.pending if item.is_plan]
     if not plans:
         return None
-    named = ", ".join(map(str, plans[:_MOST_NAMED])) + (" ..." if len(plans) > _MOST_NAMED else "")
     others = [each for each in plans if each.maker is not Maker.OURS]
     what = advice(others, snapshot.table_id, has_buckets=bool(snapshot.num_buckets))
     go = "goes" if len(plans) == 1 else "go"
-    return f"{named} {go} first. {what}".rstrip(". ")
+    return f"{_names(plans)} {go} first. {what}".rstrip(". ")
 
 
 def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
@@ -106,9 +105,8 @@ def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
 def _running(plans: Sequence[LeftPlan], kind: JobKind, table_id: str) -> str:
     if not plans:
         return ""
-    named = ", ".join(map(str, plans[:_MOST_NAMED])) + (" ..." if len(plans) > _MOST_NAMED else "")
     command = take_over(kind.value, [each.instant for each in plans], table_id)
-    return f"another process is executing {named}; if it is dead, {command} takes the plan over"
+    return f"another process is executing {_names(plans)}; if it is dead, {command} takes the plan over"
 
 
 def _stale(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
@@ -120,5 +118,5 @@ def _stale(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
     return f"{count(len(stale), f'{kind.value} plan')} {are} been pending for up to {duration(max(ages))} ({names})."
 
 
-def _names(instants: Sequence[str]) -> str:
-    return ", ".join(instants[:_MOST_NAMED]) + (" ..." if len(instants) > _MOST_NAMED else "")
+def _names(plans: Sequence[LeftPlan | str]) -> str:
+    return ", ".join(map(str, plans[:_MOST_NAMED])) + (" ..." if len(plans) > _MOST_NAMED else "")
