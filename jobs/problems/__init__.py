@@ -1,29 +1,8 @@
 """The types of problems that jobs report, by subject. Each has the texts that users see; nothing else does."""
 
-from jobs.problems import (
-    arrow_merges,
-    bucket_resizes,
-    indexes,
-    permissions,
-    plans,
-    rescales,
-    syncs,
-    tables,
-    undoing,
-    upgrades,
-    worker_starts,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "arrow_merges",
-    "bucket_resizes",
-    "indexes",
-    "permissions",
-    "plans",
-    "rescales",
-    "syncs",
-    "tables",
-    "undoing",
-    "upgrades",
-    "worker_starts",
-]
+# The pages about problems show the types of all modules, also of those that a process does not use.
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
