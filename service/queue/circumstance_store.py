@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from service.db import schema
+from service.db import engine, schema
 from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.job import HELD
 
@@ -43,8 +43,14 @@ _AT_END = sa.select(_a.c.jobs_before, _a.c.jobs_beside, _HELD_BESIDE.label("at_e
 
 
 def count_lease(connection: Connection, worker_id: str) -> None:
-    """Counts a job that the worker has leased, after `AT_LEASE` was stored."""
-    connection.execute(_TAKEN, {"of_worker": worker_id})
+    """Counts a job that the worker has leased, after `AT_LEASE` was stored. The row of the worker, for which leases of
+    its other slots wait, is written at the end of the transaction."""
+    engine.at_end(connection, _count, worker_id)
+
+
+def _count(connection: Connection, worker_ids: list[str]) -> None:
+    for each in worker_ids:
+        connection.execute(_TAKEN, {"of_worker": each})
 
 
 def at_end(connection: Connection, job: Job) -> Circumstances:
