@@ -1,9 +1,15 @@
-"""Compares the commits of three writers: one compacts inline, one leaves compaction to the service's policy (async),
-and one delegates its plans to the service: `python tests/benchmarks/delegated.py [--commits 60] [--minutes 8]`
+"""Compares the commits of three writers, each of which writes the same batches to its own copy of one merge-on-read
+table: `python tests/benchmarks/delegated.py [--metadata] [--commits 60] [--minutes 8] [--pause 2]`
 
-Each writes the same batches to its own copy of one merge-on-read table, with a compaction every five commits. The async
-writer plans nothing. The writers take turns of `TURN` commits. A turn begins when the compactions of the previous
-writer have ended, so the service only works beside the writer for which it works.
+One compacts inline, one leaves compaction to the service's policy (async) and plans nothing, and one delegates its
+plans to the service. There is a compaction every five commits.
+
+With `--metadata` nobody compacts the table itself. One writer compacts the metadata table every ten commits, as Hudi
+does by default. For the next one a policy of the service does that every six commits. The metadata table of the last
+one is always compact: a job compacts it before each commit, which does not count.
+
+The writers take turns of `TURN` commits. A turn begins when the jobs for the previous writer have ended, so the service
+only works beside the writer for which it works.
 """
 
 from __future__ import annotations
@@ -15,7 +21,9 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,48 +34,69 @@ from tests.acceptance.daemon import Daemon
 from tests.integration import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
 EVERY = 5
 TURN = 4 * EVERY
-MODES = ("inline", "async", "delegated")
 _INLINE = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": str(EVERY)}
+_OFF = {"enabled": False}
 _IDLE_SECONDS = 120.0
 
 
-def options_of(mode: str, daemon: Daemon, table_id: str) -> dict[str, str]:
-    if mode != "delegated":
-        return dict(_INLINE) if mode == "inline" else {}
-    shown = daemon.call("GET", f"/v1/tables/{table_id}/writer-options?services=delegated").json()["options"]
-    return {**{name: value for name, value in shown.items() if "table.service.manager" in name}, **_INLINE}
+@dataclass(frozen=True)
+class Mode:
+    """`options` are those of the writer, `policy` is that of its table."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    is_delegated: bool = False
+    is_compact: bool = False  # Whether a job compacts the metadata table before each commit.
+
+
+_WITHOUT_METADATA = {"hoodie.metadata.compact.max.delta.commits": "1000"}
+COMPACTION = (
+    Mode("inline", _INLINE | _WITHOUT_METADATA),
+    Mode(
+        "async",
+        _WITHOUT_METADATA,
+        {"compaction": {"enabled": True, "commits": EVERY, "min_interval_seconds": 0}},
+    ),
+    Mode("delegated", _INLINE | _WITHOUT_METADATA, is_delegated=True),
+)
+METADATA = (
+    Mode("writer"),
+    Mode("service", policy={"metadata_table": {"enabled": True, "commits": 6, "min_interval_seconds": 0}}),
+    Mode("compact", is_compact=True),
+)
 
 
 class Measured:
     """One writer, and the seconds of its commits."""
 
-    def __init__(self, mode: str, daemon: Daemon, base: Path, options: Mapping[str, str]) -> None:
+    def __init__(self, mode: Mode, daemon: Daemon, base: Path, options: Mapping[str, str]) -> None:
         self.seconds: list[float] = []
         self._mode, self._daemon, self._base = mode, daemon, base
         self._table = daemon.register(base)
-        policy = {
-            "cleaning": {"enabled": False},
-            "compaction": {"enabled": mode == "async", "commits": EVERY, "min_interval_seconds": 0},
-        }
-        assert daemon.call("PUT", f"/v1/tables/{self._table}/policy", policy).status_code < 300
+        policy = {"cleaning": _OFF, "compaction": _OFF, **mode.policy}
+        daemon.call("PUT", f"/v1/tables/{self._table}/policy", policy).raise_for_status()
         self._options = {
             **options,
-            **options_of(mode, daemon, self._table),
-            "hoodie.metadata.compact.max.delta.commits": "1000",
+            **mode.options,
             "hoodie.write.commit.callback.on": "true",
             "hoodie.write.commit.callback.http.url": f"{daemon.url}/v1/callbacks/hudi",
         }
+        if mode.is_delegated:
+            shown = daemon.call("GET", f"/v1/tables/{self._table}/writer-options?services=delegated").json()["options"]
+            self._options |= {name: value for name, value in shown.items() if "table.service.manager" in name}
 
-    def take_turn(self, spark: SparkSession, commits: int, rows: int, until: float) -> None:
+    def take_turn(self, spark: SparkSession, commits: int, rows: int, until: float, pause: float) -> None:
         for _ in range(commits):
             if len(self.seconds) > 1 and time.monotonic() > until:
                 break
+            time.sleep(pause)
+            if self._mode.is_compact:
+                self._daemon.succeed(self._table, "metadata_table", action="compact")
             batch = tables.rows(spark, 0, rows // 4, ts=len(self.seconds) + 1)
             began = time.perf_counter()
             tables.upsert(batch, self._base, self._options)
@@ -90,20 +119,28 @@ class Measured:
     def result(self) -> dict[str, Any]:
         by_percent = statistics.quantiles(self.seconds, n=100, method="inclusive")
         return {
-            "mode": self._mode,
+            "mode": self._mode.name,
             "commits": len(self.seconds),
             "p50": round(by_percent[49], 2),
             "p99": round(by_percent[98], 2),
-            "compactions": len(list((self._base / ".hoodie" / "timeline").glob("*_*.commit"))),
+            "worst": round(max(self.seconds), 2),
+            "compactions": _compactions(self._base),
+            "compactions_of_metadata": _compactions(self._base / ".hoodie" / "metadata"),
             "failed_jobs": [job["error"] for job in self._jobs("failed")],
         }
 
 
+def _compactions(base: Path) -> int:
+    return len(list((base / ".hoodie" / "timeline").glob("*_*.commit")))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--metadata", action="store_true", help="compare who compacts the metadata table")
     parser.add_argument("--commits", type=int, default=60)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=8.0, help="fewer commits are made rather than taking longer")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds before each commit")
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
     folder = Path(tempfile.mkdtemp(prefix="delegated-"))
@@ -116,9 +153,9 @@ def main() -> None:
         # The session is warmed up, so that no mode pays for its start.
         for number in range(3):
             tables.upsert(tables.rows(spark, 0, given.rows // 4, ts=-number - 1), folder / "first", options)
-        with Daemon(folder / "service", automatic="true") as daemon:
+        with Daemon(folder / "daemon", automatic="true") as daemon:
             try:
-                measure(spark, daemon, folder, options, given.commits, given.rows, until)
+                measure(spark, daemon, folder, options, given, until)
             except httpx.TransportError as error:
                 raise SystemExit(_epitaph(daemon, error)) from error
     finally:
@@ -131,25 +168,25 @@ def measure(
     daemon: Daemon,
     folder: Path,
     options: Mapping[str, str],
-    commits: int,
-    rows: int,
+    given: argparse.Namespace,
     until: float,
 ) -> None:
     daemon.wait_for_worker()
+    modes = METADATA if given.metadata else COMPACTION
     writers = []
-    for mode in MODES:
-        shutil.copytree(folder / "first", folder / mode)
-        writers.append(Measured(mode, daemon, folder / mode, options))
+    for mode in modes:
+        shutil.copytree(folder / "first", folder / mode.name)
+        writers.append(Measured(mode, daemon, folder / mode.name, options))
     took = 0.0
-    for done in range(0, commits, TURN):
+    for done in range(0, given.commits, TURN):
         began = time.monotonic()
         if began + took > until:
             break
         # Every other round runs backwards, because the JVM gets faster with time.
         for writer in writers if done // TURN % 2 == 0 else reversed(writers):
             # Each turn has its own time limit, so that the first one leaves time for the others on a busy machine.
-            share = (until - began) / len(MODES)
-            writer.take_turn(spark, min(TURN, commits - done), rows, time.monotonic() + share)
+            share = time.monotonic() + (until - began) / len(modes)
+            writer.take_turn(spark, min(TURN, given.commits - done), given.rows, share, given.pause)
         took = time.monotonic() - began
     for writer in writers:
         print(json.dumps(writer.result()), flush=True)
