@@ -16,6 +16,7 @@ from jobs.hudi.plans import plan_of
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult, WithheldPlan
+from jobs.protocol import own_instant
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
@@ -91,6 +92,7 @@ class PlanRunner:
             self._execute(client, instant, begun, how)
         except LeaseLostError:
             # Another attempt is active and begins the plan anew.
+            own_instant.remove_late(self._table, client, instant)
             raise
         except BaseException:
             self._owner.undo(client, self.lock, context, instant)
