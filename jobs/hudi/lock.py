@@ -100,6 +100,10 @@ class TableLock:
         if why_not := self._is_lost(AWAY_SECONDS):
             raise LockLostError(why_not)
 
+    def is_lost(self) -> bool:
+        """Returns whether `verify` would raise. Call it before undoing: a frozen worker may resume with any error."""
+        return self._is_lost(AWAY_SECONDS) is not None
+
     def status(self) -> LockStatus:
         """Returns whether the lock could be taken now, and who holds it. Does not take it."""
         try:

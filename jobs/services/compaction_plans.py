@@ -111,12 +111,15 @@ class PlanRunner:
         stats = self.engines.execute(client, begun, how)
         self._context.step(f"comparing the record keys of {instant}")
         self.proof.of_compaction(self._table, plan_of(self._table, instant), stats, self._context)
-        with self._held_between_writes(client, instant):
+
+        def require() -> None:
             self.lock.verify()
             self._owner.require(client, instant)
+
+        with self._held_between_writes(client, instant):
             if self._unplanned:
                 self._unplanned.require_none(instant)
-            client.commit_compaction(instant, begun)
+            client.commit_compaction(instant, begun, require)
             self._bytes_written += sum(stat.bytes for stat in stats)
             # The compaction itself is valid, since it changed no rows; but two clients may have written the metadata
             # table at the same time.

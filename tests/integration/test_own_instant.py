@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import CancelledError, CommitLostError, LeaseLostError
+from jobs.contract import Outcome
+from jobs.errors import CancelledError, CommitLostError, JobError, LeaseLostError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
+from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.job_context import JobContext
 from jobs.protocol import own_instant
 from tests.integration import tables
 from tests.integration.plans import OtherRunner, schedule_clustering
@@ -210,6 +213,46 @@ def test_files_of_a_compaction_that_died_on_a_table_made_anew_are_removed_by_its
 
     assert left_behind(base) == []
     assert len(proved(spark, base, 4)) == 40
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("kind", "owner", "name"),
+    [
+        ("compaction", WriteClient, "commit_compaction"),
+        ("clustering", Clusterings, "commit"),
+        ("bucket_expansion", WriteClient, "commit_replacement"),
+    ],
+)
+def test_an_attempt_that_was_frozen_right_before_its_commit_commits_nothing_after_the_next_one(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, kind: str, owner: type, name: str
+) -> None:
+    index = None if kind == "clustering" else INDEX
+    shape = {"table_type": "COPY_ON_WRITE", "num_buckets": None} if index is None else {}
+    options = tables.write_table(spark, base, count=60, updates=1, partitioned=False, **shape)
+    before = tables.snapshot(spark, base)
+    order = work_order(base, kind, EXPANSION if kind == "bucket_expansion" else plan_of(spark, base, kind), index=index)
+    commit = getattr(owner, name)
+    context = JobContext()
+
+    def frozen(client: Any, *arguments: Any) -> None:
+        monkeypatch.undo()
+        following = replace(order, attempt=2, earlier_instants=tuple(context.instants))
+        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
+        commit(client, *arguments)
+
+    monkeypatch.setattr(owner, name, frozen)
+    with pytest.raises(JobError) as caught:
+        perform_order(spark, order, context)
+
+    print(repr(caught.value))
+    completed = [path.name.split("_")[0] for path in (base / ".hoodie" / "timeline").glob("*_*.*commit")]
+    assert len(completed) == len(set(completed))
+    assert left_behind(base) == []
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+    tables.upsert(tables.rows(spark, 20, 70, ts=9), base, options)
+    assert len(tables.snapshot(spark, base)) == 70
+    assert run_job(spark, base, "audit", index=index).details["clean"]
 
 
 def plan_of(spark: SparkSession, base: Path, kind: str) -> dict[str, Any]:
