@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Any, TypeVar
@@ -150,12 +150,17 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         with translated("taking over the compacted files"):
             return write_stats.put(self._jvm, begun, stats)
 
-    def commit_compaction(self, instant: str, begun: Any) -> None:
-        """Completes the instant; the lock must be held. Raises IndexesChangedError as `commit_replacement` does."""
+    def commit_compaction(self, instant: str, begun: Any, require: Callable[[], None] = lambda: None) -> None:
+        """Completes the instant; the lock must be held. Raises IndexesChangedError as `commit_replacement` does.
+
+        `require` raises if another attempt has begun the plan anew. The check comes last, because Hudi (1.2.0) would
+        complete an instant that has completed already once more.
+        """
         self._table.clock.verify(instant)
         with translated("committing the compaction"), span("commit", hudi__instant=instant):
             self._present_schema()
             indexes.require_state(self._table, self._indexes)
+            require()
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
 

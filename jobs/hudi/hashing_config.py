@@ -66,11 +66,7 @@ def _create(table: OpenedTable, path: Any, rules: BucketRules, instant: str) -> 
     """Writes `PartitionBucketIndexHashingConfig` as JSON, as its `saveHashingConfig` does."""
     configs = _configs(table)
     config = configs(str(rules), rules.default, "regex", configs.CURRENT_VERSION, instant)
-    stream = table.storage.create(path, True)
-    try:
-        stream.write(bytearray(config.toJsonString().encode()))
-    finally:
-        stream.close()
+    table.jvm.reads.write(table.storage, path.toString(), config.toJsonString())
 
 
 def _move(table: OpenedTable, source: Any, target: Any) -> None:

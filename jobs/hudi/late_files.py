@@ -13,9 +13,11 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import relative
 from jobs.hudi.file_listing import listed, listed_below
 from jobs.hudi.jvm import translated
+from jobs.hudi.small_file import read_object, write_object
 from jobs.hudi.table import HudiTable
 
 _CHECKSUM = ".crc"
+_WHAT = "the note of markers that are lacking"
 
 
 class LateFiles:
@@ -78,10 +80,20 @@ class LateFiles:
 
     def announce(self, instant: str, files: Iterable[str]) -> None:
         """Makes the markers of files that somebody has removed again, one for each file. The paths are relative to the
-        base path."""
+        base path. Until the last one is made, a note says that markers are lacking."""
+        write_object(self._jvm, self._table.storage, self._note, {"instant": instant}, _WHAT)
         with translated(f"making the markers of {instant} again"):
             for file in files:
                 self._jvm.reads.write(self._table.storage, f"{self._marker_folder(instant)}/{file}{MARKER}CREATE", "")
+            self._table.storage.deleteFile(self._jvm.hudi.storage.StoragePath(self._note))
+
+    def lacks_markers(self, instant: str) -> bool:
+        """Returns whether an attempt has died while it made the markers of this instant again."""
+        return read_object(self._jvm, self._table.storage, self._note, _WHAT).get("instant") == instant
+
+    @property
+    def _note(self) -> str:
+        return f"{self._table.base_path}/.hoodie/.aux/groundskeeper.markers"
 
     def _marker_folder(self, instant: str) -> str:
         return str(self._table.meta.getMarkerFolderPath(instant))

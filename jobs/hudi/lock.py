@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
@@ -15,7 +15,7 @@ from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.jvm import refused_by_storage, translated
-from jobs.hudi.lock_note import has_died, machine
+from jobs.hudi.lock_note import has_died, process
 from jobs.hudi.lock_proof import Proof, SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
 from jobs.hudi.lock_status import LockStatus, duration, on_server
@@ -52,7 +52,8 @@ class TableLock:
     def __init__(self, table: HudiTable, owner: str) -> None:
         self._table = table
         self._owner = owner
-        self._note = {"owner": f"{SIGNED_BY}{owner}", "pid": os.getpid(), **machine()}
+        # The token distinguishes attempts at one job in one worker: a lost one may still hold the lock, or work.
+        self._note = {"owner": f"{SIGNED_BY}{owner}", "token": uuid.uuid4().hex, **process()}
         self._proof: Proof = Unproved()
         self._config: Any = None  # The configuration of providers.
         self._begun = time.monotonic()
@@ -98,6 +99,10 @@ class TableLock:
         """
         if why_not := self._is_lost(AWAY_SECONDS):
             raise LockLostError(why_not)
+
+    def is_lost(self) -> bool:
+        """Returns whether `verify` would raise. Call it before undoing: a frozen worker may resume with any error."""
+        return self._is_lost(AWAY_SECONDS) is not None
 
     def status(self) -> LockStatus:
         """Returns whether the lock could be taken now, and who holds it. Does not take it."""

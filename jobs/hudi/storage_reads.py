@@ -13,6 +13,7 @@ _SOURCE = """
 package groundskeeper;
 
 import java.io.FileNotFoundException;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -73,12 +74,22 @@ public class StorageReads {
     }
   }
 
+  // On a local disk the content outlasts a loss of power, after which a file that was only closed may be empty.
   public void write(HoodieStorage storage, String path, String text) throws IOException {
-    OutputStream stream = storage.create(new StoragePath(path), true);
+    StoragePath file = new StoragePath(path);
+    OutputStream stream = storage.create(file, true);
     try {
       stream.write(text.getBytes(StandardCharsets.UTF_8));
     } finally {
       stream.close();
+    }
+    if (text.length() > 0 && "file".equals(storage.getScheme())) {
+      FileOutputStream written = new FileOutputStream(file.toUri().getPath(), true);
+      try {
+        written.getFD().sync();
+      } finally {
+        written.close();
+      }
     }
   }
 

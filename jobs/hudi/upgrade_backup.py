@@ -8,6 +8,7 @@ except for those of indexes that the change drops.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,7 @@ def keep(table: OpenedTable, to_version: int, dropped: Iterable[str], owner: str
     copies = {path: each.bytes for path, each in _listed(table, _COPIES).items()}
     if copies != {path: backup.files[path][0] for path in backup.copied}:
         raise HudiError("The backup of the timeline differs from the timeline. Somebody may be writing to the table.")
+    _to_disk(table)
     content = {
         "from": backup.from_version,
         "to": backup.to_version,
@@ -127,6 +129,7 @@ def restore(table: OpenedTable, backup: Backup) -> None:
 
 def forget(table: OpenedTable) -> None:
     """Deletes the note and then the backup. The lock must be held."""
+    _to_disk(table)
     _delete(table, UPGRADE_NOTE.removeprefix(".hoodie/"))
     remove(table)
 
@@ -136,6 +139,15 @@ def remove(table: OpenedTable) -> None:
     if is_there(table):
         with translated("deleting the backup of the timeline"):
             table.storage.deleteDirectory(_path(table, FOLDER))
+
+
+def _to_disk(table: OpenedTable) -> None:
+    """Writes all that a local disk has in its cache. After a loss of power the copies or, once they are deleted, the
+    timeline might be empty files."""
+    with translated("looking for the storage of the table"):
+        is_local = str(table.storage.getScheme()) == "file"
+    if is_local:
+        os.sync()
 
 
 def _listed(table: OpenedTable, folder: str = "") -> dict[str, ListedFile]:

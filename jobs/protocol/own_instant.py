@@ -7,8 +7,10 @@ remains once more: at once if the instant completes, and otherwise when the inst
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
+from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
@@ -17,6 +19,8 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.records import INGESTION, REPLACE, Instant
 from jobs.hudi.table import HudiTable
 from jobs.lock_errors import LockLostError
+
+logger = logging.getLogger(__name__)
 
 
 def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
@@ -36,12 +40,15 @@ def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenF
     """Makes the markers of all base files of the instant again if some are gone, or if there are none. `written` are
     files that have had markers. The lock must be held. Lists all partitions only if markers are missing."""
     marked = client.late_files.marked_files(instant)
-    if marked and marked.issuperset("/".join(filter(None, (file.partition, file.file_name))) for file in written):
+    known = {"/".join(filter(None, (file.partition, file.file_name))) for file in written}
+    # An attempt that does not know the files of an earlier one cannot compare.
+    if marked and (known <= marked if known else not client.late_files.lacks_markers(instant)):
         return
     found = client.late_files.files_of({instant: instant}).get(instant, set()) - marked
     # Before table version 8 all recent logs are found as well.
     parsed = {path: parse_base_file_name(path.rpartition("/")[2]) for path in sorted(found)}
-    client.late_files.announce(instant, [path for path, name in parsed.items() if name and name.instant == instant])
+    if unmarked := [path for path, name in parsed.items() if name and name.instant == instant]:
+        client.late_files.announce(instant, unmarked)
 
 
 def remove_rest(table: HudiTable, client: WriteClient, instant: str, *, may_be_unmarked: bool) -> None:
@@ -63,6 +70,31 @@ def remove_rest(table: HudiTable, client: WriteClient, instant: str, *, may_be_u
     late.remove(instant, {file for file in files if ".log." not in file})
     hashing_metadata.forget_unless_followed(table, instant)
     client.tidy_up(instant)
+
+
+def remove_late(table: HudiTable, client: WriteClient, instant: str) -> None:
+    """Removes base files that the tasks of a lost attempt have written after another attempt settled their instant.
+
+    That attempt has rolled the instant back, or has executed the same plan and committed other files. The tasks must
+    have ended. Nobody writes files of such an instant any more, so the lock is not needed. Lists all partitions.
+    """
+    try:
+        table.reload()
+        late = client.late_files
+        commit = next((each for each in table.commits() if each.write.instant == instant), None)
+        if commit is None and instant not in late.rolled_back():
+            return
+        committed = commit.file_names if commit else frozenset()
+        files = late.marked_files(instant) | late.files_of({instant: instant}).get(instant, set())
+        names = {file: file.rpartition("/")[2] for file in files}
+        if late.remove(
+            instant, [file for file, name in names.items() if name not in committed and ".log." not in name]
+        ):
+            logger.warning("removed files that were written for %s after the lease was lost", instant)
+        client.tidy_up(instant)
+    except JobError as error:
+        # An audit finds the files.
+        logger.warning("could not look for late files of %s: %s", instant, error.detail)
 
 
 def _completed_writes(instants: Sequence[Instant]) -> set[str]:

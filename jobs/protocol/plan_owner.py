@@ -19,7 +19,6 @@ enough, because at most one job works on it. A worker that is killed leaves
 from __future__ import annotations
 
 import logging
-import os
 import uuid
 from collections.abc import Collection
 from typing import Any
@@ -31,7 +30,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.file_times import modified, storage_now, times_in
 from jobs.hudi.heartbeats import expiry_seconds, last_beat
 from jobs.hudi.lock import TableLock, for_at_most
-from jobs.hudi.lock_note import has_died, machine
+from jobs.hudi.lock_note import has_died, process
 from jobs.hudi.lock_status import duration
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLEAN, CLUSTERING, COMPACTION, REPLACE, Instant
@@ -75,7 +74,7 @@ class PlanOwner:
         self._table = table
         self._take_over = take_over
         self._read_from: frozenset[str] = frozenset()  # The instants that had completed when the plan was begun.
-        self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, "pid": os.getpid(), **machine()}
+        self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, **process()}
 
     def check(self, instant: str) -> None:
         """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is no longer pending.

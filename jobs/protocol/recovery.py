@@ -54,6 +54,23 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
         table.reload()
 
 
+def remove_rest_of_plans(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> None:
+    """Removes the files of plans that earlier attempts have executed, and that are on the timeline no more. Somebody
+    has rolled them back or made the table anew before the attempt died."""
+    gone = [] if order.dry_run else [each for each in order.earlier_instants if _is_gone(table, each)]
+    if gone:
+        context.step("cleaning up after an earlier attempt")
+        with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+            table.reload()
+            for instant in [each for each in gone if _is_gone(table, each)]:
+                own_instant.remove_rest(table, client, instant, may_be_unmarked=False)
+        table.reload()
+
+
+def _is_gone(table: HudiTable, instant: str) -> bool:
+    return table.state_of(instant) is None and not table.was_archived(instant)
+
+
 def _orphans(table: HudiTable) -> list[str]:
     """Returns pending replacecommits with an expired heartbeat, whose worker died before it could report the instant.
     Writers' cleans apply the same rule (LAZY)."""

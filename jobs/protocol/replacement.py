@@ -104,6 +104,7 @@ class Replacement:
                 self._commit(client, outcome)
             except LeaseLostError:
                 # Another attempt is active and settles our instant; writing anything now could damage its files.
+                own_instant.remove_late(self._table, client, instant)
                 raise
             except BaseException:
                 self._abort(client, instant)

@@ -10,6 +10,7 @@ from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
@@ -47,6 +48,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
         return done
     if problems := _refusals(table, order):
         return _refused(order, problems)
+    recovery.remove_rest_of_plans(table, TableLock(table, order.job_id), order, context)
     if order.params.plans:
         return _execute_delegated(table, order, context)
     bounds = Bounds.of(order.params)

@@ -16,6 +16,7 @@ from jobs.hudi.plans import plan_of
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult, WithheldPlan
+from jobs.protocol import own_instant
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
@@ -91,6 +92,7 @@ class PlanRunner:
             self._execute(client, instant, begun, how)
         except LeaseLostError:
             # Another attempt is active and begins the plan anew.
+            own_instant.remove_late(self._table, client, instant)
             raise
         except BaseException:
             self._owner.undo(client, self.lock, context, instant)
@@ -109,12 +111,15 @@ class PlanRunner:
         stats = self.engines.execute(client, begun, how)
         self._context.step(f"comparing the record keys of {instant}")
         self.proof.of_compaction(self._table, plan_of(self._table, instant), stats, self._context)
-        with self._held_between_writes(client, instant):
+
+        def require() -> None:
             self.lock.verify()
             self._owner.require(client, instant)
+
+        with self._held_between_writes(client, instant):
             if self._unplanned:
                 self._unplanned.require_none(instant)
-            client.commit_compaction(instant, begun)
+            client.commit_compaction(instant, begun, require)
             self._bytes_written += sum(stat.bytes for stat in stats)
             # The compaction itself is valid, since it changed no rows; but two clients may have written the metadata
             # table at the same time.

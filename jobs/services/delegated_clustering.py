@@ -24,7 +24,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.words import WAIT_SECONDS
-from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
+from jobs.protocol import older_hudi, own_instant, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.services import delegated_plans
 from jobs.services.key_proof import KeyProof
@@ -47,6 +47,7 @@ def run(
         return Result(Outcome.SUCCEEDED, details=found.planned(ClusteringResult, refusals))
     refuse(problems)
     lock = TableLock(table, order.job_id)
+    recovery.remove_rest_of_plans(table, lock, order, context)
     found = delegated_plans.find(table, order, {CLUSTERING, REPLACE})
     owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
     runner = _Runner(table, order, context, lock, owner)
@@ -107,6 +108,7 @@ class _Runner:
                     client.clusterings.commit(instant, begun)
             except LeaseLostError:
                 # Another attempt is active and begins the plan anew.
+                own_instant.remove_late(table, client, instant)
                 raise
             except BaseException:
                 self.owner.undo(client, self.lock, context, instant)

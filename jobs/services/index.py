@@ -24,7 +24,6 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
 from jobs.kinds.results import WriterOption
-from jobs.lock_errors import LockLostError
 from jobs.protocol import index_refusals, missing_parts
 from jobs.protocol.writers import roll_back_dead
 from jobs.services.checks import file_values
@@ -129,7 +128,7 @@ def _build(
             lock.verify()
             context.checkpoint()
         except Exception as error:
-            _take_back(table, context, error)
+            _take_back(table, lock, context, error)
             raise
     indexer.forget(table)
     return found.having(compared=tuple(names))
@@ -152,9 +151,9 @@ def _remove(table: HudiTable, names: Collection[str]) -> None:
     indexer.forget(table)
 
 
-def _take_back(table: HudiTable, context: JobContext, error: Exception) -> None:
+def _take_back(table: HudiTable, lock: TableLock, context: JobContext, error: Exception) -> None:
     """Removes the half-built index. If the lock is lost, leaves that to the next job."""
-    if isinstance(error, LockLostError | LeaseLostError):
+    if isinstance(error, LeaseLostError) or lock.is_lost():
         context.leaves("An index is half built: the next `index` job removes it.")
         return
     logger.warning("taking the index back: %s", error)

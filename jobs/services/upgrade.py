@@ -25,7 +25,6 @@ from jobs.job_context import JobContext
 from jobs.kinds.audit import AuditParams, AuditResult
 from jobs.kinds.results import KindResult
 from jobs.kinds.upgrade import ChangedProperty, UpgradeParams, UpgradeResult
-from jobs.lock_errors import LockLostError
 from jobs.problems.upgrades import TABLE_NOT_CLEAN
 from jobs.protocol import upgrade_refusals
 from jobs.protocol.writers import roll_back_dead
@@ -123,7 +122,7 @@ def _change(
             lock.verify()
             context.checkpoint()
         except Exception as error:
-            _take_back(table, backup, context, error)
+            _take_back(table, lock, backup, context, error)
             raise
         context.step("removing the backup")
         upgrade_backup.forget(changed)
@@ -134,9 +133,11 @@ def _change(
     )
 
 
-def _take_back(table: HudiTable, backup: upgrade_backup.Backup, context: JobContext, error: Exception) -> None:
+def _take_back(
+    table: HudiTable, lock: TableLock, backup: upgrade_backup.Backup, context: JobContext, error: Exception
+) -> None:
     """Restores the backup. If the lock is lost, leaves that to the next `upgrade` job."""
-    if isinstance(error, LockLostError | LeaseLostError):
+    if isinstance(error, LeaseLostError) or lock.is_lost():
         context.leaves("The timeline is half changed: the next `upgrade` job takes it back from its backup.")
         return
     logger.warning("taking the change of the table's version back: %s", error)

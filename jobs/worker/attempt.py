@@ -187,10 +187,11 @@ class Attempt:
             return self._with_leftovers(self._failed(error))
         finally:
             self.context.steps.end()
-            with suppress(Exception):  # the JVM may be gone
+            # The JVM may be gone, but perhaps after the commit. So an error here must not take the result's place.
+            with suppress(Exception):
                 jvm_log.mark(spark_context, None)
                 spark_jobs.record(spark_context, self._group, self.context.steps.begun, tracing.current())
-            spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it.
+                spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it.
 
     def _of_all_processes(self, spent: Spent) -> float | UnsetType:
         # The executors of a cluster do not tell what their Python workers took.
@@ -277,7 +278,8 @@ class Attempt:
                 if not self._log.has_more_than(self._log.chunk()):
                     return
                 self._heartbeat()
-        except OSError as error:
+        except Exception as error:
+            # The service or the JVM may be gone; the result is still reported.
             logger.warning("%s: the rest of the log could not be sent: %s", self._group, error)
 
     def _end_if_starved(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.errors import HudiError
+from jobs.hudi.indexer import Indexer
 from tests.integration import dying_job, tables
 from tests.integration.dying_job import DyingJob
-from tests.integration.run import run_job, work_order
+from tests.integration.run import perform_order, run_job, work_order
 from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
 
 if TYPE_CHECKING:
@@ -115,3 +118,26 @@ def test_a_writer_goes_on_beside_what_a_dead_worker_has_left(
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
     assert_right(spark, base, *done["partitions"])
     assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+def test_an_attempt_that_was_frozen_removes_no_index_that_another_one_builds(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW, partitioned=False)
+    first = work_order(base, "index", order("build", "record"), index=None)
+    following = DyingJob(spark, replace(first, attempt=2))
+
+    def frozen(*_: object) -> None:
+        monkeypatch.undo()
+        following.die_at(BUILT)
+        raise HudiError("the metadata table has changed meanwhile")
+
+    monkeypatch.setattr(Indexer, "build", frozen)
+    with pytest.raises(HudiError, match="has changed meanwhile"):
+        perform_order(spark, first)
+
+    assert (base / NOTE).exists()
+    done = following.finish().details
+    assert (done["undone"], done["nothing_to_do"]) == (False, True)
+    assert_right(spark, base, "record_index")

@@ -19,7 +19,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
-from jobs.lock_errors import TableLockedError
+from jobs.lock_errors import LockLostError, TableLockedError
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.run import hudi_table, proved, run_job, work_order
@@ -100,6 +100,21 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, base: Path
     with TableLock(table, "job_other").held(JobContext().checkpoint):
         pass
     assert not (base / ".hoodie" / "lock").exists()
+
+
+def test_a_lost_attempt_does_not_take_the_lock_of_the_next_one_in_its_worker_for_its_own(
+    spark: SparkSession, base: Path
+) -> None:
+    tables.write_table(spark, base, partitioned=False)
+    lost, following = (TableLock(hudi_table(spark, base, INDEX), "job_twice") for _ in range(2))
+    first = lost.held(JobContext().checkpoint)
+    first.__enter__()
+    assert following.break_stale()
+    with following.held(JobContext().checkpoint):
+        with pytest.raises(LockLostError):
+            lost.verify()
+        first.__exit__(None, None, None)
+        following.verify()
 
 
 @pytest.mark.exhaustive

@@ -10,21 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import CancelledError, CommitLostError, LeaseLostError
+from jobs.contract import Outcome
+from jobs.errors import CancelledError, CommitLostError, JobError, LeaseLostError
 from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.clusterings import Clusterings
+from jobs.hudi.late_files import LateFiles
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.job_context import JobContext
 from jobs.protocol import own_instant
 from tests.integration import tables
-from tests.integration.plans import OtherRunner
-from tests.integration.run import perform_order, proved, run_job, work_order
-from tests.integration.tables import left_behind
+from tests.integration.plans import OtherRunner, schedule_clustering
+from tests.integration.run import hudi_table, perform_order, proved, run_job, work_order
+from tests.integration.tables import INDEX, left_behind
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from jobs.hudi.client import WriteClient
 
 WAITING, REWRITING = "waiting for writers", "rewriting"
 EXPANSION = {"factor": 2}
@@ -117,6 +122,148 @@ def test_files_that_an_attempt_wrote_after_the_rollback_of_its_instant_are_remov
 
 
 @pytest.mark.exhaustive
+def test_an_attempt_that_dies_while_it_makes_markers_again_leaves_no_file(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=60, metadata=False)
+    before = tables.snapshot(spark, base)
+    announce = LateFiles.announce
+
+    def dies(late: LateFiles, instant: str, files: Iterable[str]) -> None:
+        def some() -> Iterator[str]:
+            yield next(iter(files))
+            monkeypatch.undo()
+            raise LeaseLostError
+
+        announce(late, instant, some())
+
+    monkeypatch.setattr(LateFiles, "announce", dies)
+    after_an_attempt_with(spark, base, At(WAITING, lambda: remove_markers(base)), is_last=False)
+
+    assert left_behind(base) == []
+    assert not (base / ".hoodie" / ".aux" / "groundskeeper.markers").exists()
+    assert proved(spark, base, 8) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        ("bucket_expansion", WAITING),
+        pytest.param("compaction", "comparing the record keys", marks=pytest.mark.exhaustive),
+        pytest.param("clustering", "comparing the record keys", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_frozen_attempt_removes_the_files_that_it_wrote_after_the_next_one_had_taken_over(
+    spark: SparkSession, base: Path, kind: str, step: str
+) -> None:
+    """The processes of a machine that was suspended go on with their files before they notice the lost lease."""
+    index = None if kind == "clustering" else INDEX
+    shape = {"table_type": "COPY_ON_WRITE", "num_buckets": None} if index is None else {}
+    options = tables.write_table(spark, base, count=60, updates=1, partitioned=False, metadata=False, **shape)
+    before = tables.snapshot(spark, base)
+    order = work_order(base, kind, EXPANSION if kind == "bucket_expansion" else plan_of(spark, base, kind), index=index)
+    written: set[str] = set()
+
+    def the_next_attempt_takes_over() -> None:
+        (instant,) = context.instants
+        late = {path: path.read_bytes() for path in base.glob(f"*_{instant}.parquet")}
+        assert late
+        perform_order(spark, replace(order, attempt=2, earlier_instants=(instant,)))
+        written.update(path.name for path in base.glob("*.parquet"))
+        for path, content in late.items():
+            path.write_bytes(content)
+        assert {path.name for path in base.glob("*.parquet")} > written
+        raise LeaseLostError
+
+    context = At(step, the_next_attempt_takes_over)
+    with pytest.raises(LeaseLostError):
+        perform_order(spark, order, context)
+
+    assert {path.name for path in base.glob("*.parquet")} == written
+    assert left_behind(base) == []
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 20, 70, ts=9), base, options)
+    assert len(tables.snapshot(spark, base)) == 70
+    assert run_job(spark, base, "audit", index=index).details["clean"]
+
+
+@pytest.mark.exhaustive
+def test_files_of_a_compaction_that_died_on_a_table_made_anew_are_removed_by_its_next_attempt(
+    spark: SparkSession, base: Path
+) -> None:
+    options = tables.write_table(spark, base, count=60, updates=1, partitioned=False, metadata=False)
+    order = work_order(base, "compaction")
+
+    def made_anew() -> None:
+        (instant,) = context.instants
+        late = {path: path.read_bytes() for path in base.glob(f"*_{instant}.parquet")}
+        assert late
+        tables.rows(spark, 30, 70, ts=9).write.format("hudi").options(**options).mode("overwrite").save(str(base))
+        (base / ".hoodie" / ".temp" / instant).mkdir(parents=True)
+        for path, content in late.items():
+            (base / ".hoodie" / ".temp" / instant / f"{path.name}.marker.MERGE").touch()
+            path.write_bytes(content)
+        raise LeaseLostError
+
+    context = At("comparing the record keys", made_anew)
+    with pytest.raises(LeaseLostError):
+        perform_order(spark, order, context)
+    assert left_behind(base) != []
+    perform_order(spark, replace(order, attempt=2, earlier_instants=tuple(context.instants)))
+
+    assert left_behind(base) == []
+    assert len(proved(spark, base, 4)) == 40
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("kind", "owner", "name"),
+    [
+        ("compaction", WriteClient, "commit_compaction"),
+        ("clustering", Clusterings, "commit"),
+        ("bucket_expansion", WriteClient, "commit_replacement"),
+    ],
+)
+def test_an_attempt_that_was_frozen_right_before_its_commit_commits_nothing_after_the_next_one(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, kind: str, owner: type, name: str
+) -> None:
+    index = None if kind == "clustering" else INDEX
+    shape = {"table_type": "COPY_ON_WRITE", "num_buckets": None} if index is None else {}
+    options = tables.write_table(spark, base, count=60, updates=1, partitioned=False, **shape)
+    before = tables.snapshot(spark, base)
+    order = work_order(base, kind, EXPANSION if kind == "bucket_expansion" else plan_of(spark, base, kind), index=index)
+    commit = getattr(owner, name)
+    context = JobContext()
+
+    def frozen(client: Any, *arguments: Any) -> None:
+        monkeypatch.undo()
+        following = replace(order, attempt=2, earlier_instants=tuple(context.instants))
+        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
+        commit(client, *arguments)
+
+    monkeypatch.setattr(owner, name, frozen)
+    with pytest.raises(JobError) as caught:
+        perform_order(spark, order, context)
+
+    print(repr(caught.value))
+    completed = [path.name.split("_")[0] for path in (base / ".hoodie" / "timeline").glob("*_*.*commit")]
+    assert len(completed) == len(set(completed))
+    assert left_behind(base) == []
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+    tables.upsert(tables.rows(spark, 20, 70, ts=9), base, options)
+    assert len(tables.snapshot(spark, base)) == 70
+    assert run_job(spark, base, "audit", index=index).details["clean"]
+
+
+def plan_of(spark: SparkSession, base: Path, kind: str) -> dict[str, Any]:
+    """Returns the parameters of a job that executes a writer's plan of clustering; a compaction needs none."""
+    if kind != "clustering":
+        return {}
+    with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK) as client:
+        return {"plans": [schedule_clustering(client)]}
+
+
+@pytest.mark.exhaustive
 def test_no_hashing_config_is_written_for_an_instant_that_was_rolled_back(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +293,10 @@ def test_no_hashing_config_is_written_for_an_instant_that_was_rolled_back(
 def after_an_attempt_with(spark: SparkSession, base: Path, context: At, *, is_last: bool) -> None:
     """Runs an attempt at an expansion that fails, and the next one unless it was the last."""
     order = work_order(base, "bucket_expansion", EXPANSION)
-    with pytest.raises((CancelledError, CommitLostError) if is_last else LeaseLostError):
-        perform_order(spark, order, context)
+    with pytest.MonkeyPatch.context() as patch:
+        # A dead attempt removes nothing.
+        patch.setattr(own_instant, "remove_late", lambda *_: None)
+        with pytest.raises((CancelledError, CommitLostError) if is_last else LeaseLostError):
+            perform_order(spark, order, context)
     if not is_last:
         perform_order(spark, replace(order, attempt=2, earlier_instants=tuple(context.instants)))

@@ -14,6 +14,7 @@ from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -30,9 +31,12 @@ def test_a_rollback_without_the_lock_right_before_the_commit_is_told(
     without_lock = {name: value for name, value in options.items() if name not in tables.LOCK}
     user, commit = OtherRunner(spark, base, without_lock), WriteClient.commit_compaction
 
-    def rolled_back_before(client: WriteClient, instant: str, begun: Any) -> None:
-        assert user.client.rollback(last)
-        commit(client, instant, begun)
+    def rolled_back_before(client: WriteClient, instant: str, begun: Any, require: Callable[[], None]) -> None:
+        def after_the_last_look() -> None:
+            require()
+            assert user.client.rollback(last)
+
+        commit(client, instant, begun, after_the_last_look)
 
     monkeypatch.setattr(WriteClient, "commit_compaction", rolled_back_before)
     [found] = run_job(spark, base, "compaction").details["audit"]["findings"]

@@ -85,11 +85,11 @@ def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
     run(f"DELETE FROM {table} WHERE id % 19 = 3")
     commit = WriteClient.commit_compaction
 
-    def commit_once_it_has_written(client: WriteClient, instant: str, begun: Any) -> None:
+    def commit_once_it_has_written(client: WriteClient, instant: str, *more: Any) -> None:
         Path(gate).touch()
         logs = f"*/.*_{max(_begun(base))}.log.*"
         assert eventually(lambda: {path.parent.name for path in base.glob(logs)} == {"region=eu", "region=us"}, 60)
-        commit(client, instant, begun)
+        commit(client, instant, *more)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compaction_plans, "QUIET_SECONDS", 0.0)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.errors import HudiError
+from jobs.format.table_version import UPGRADE_NOTE
+from jobs.hudi.upgrader import Upgrader
 from tests.integration import dying_job, tables
 from tests.integration.dying_job import DyingJob
-from tests.integration.run import hudi_table, run_job, work_order
+from tests.integration.run import hudi_table, perform_order, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.test_upgrade import DECLARED, ROWS
 
@@ -76,3 +81,60 @@ def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
     tables.upsert(tables.rows(spark, 0, ROWS, ts=5), base, options)
     audit = run_job(spark, base, "audit").details
     assert (audit["clean"], audit["rows"], audit["duplicates"]) == (True, ROWS, 0), audit
+
+
+@pytest.mark.exhaustive
+def test_a_change_whose_machine_loses_its_power_is_taken_back_from_a_backup_that_is_on_the_disk(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was closed, but not written to the disk, may be empty afterwards."""
+    options = tables.write_table(spark, base, count=ROWS, updates=1, version=6, table_type="COPY_ON_WRITE")
+    rows = tables.snapshot(spark, base)
+    backup = (base / UPGRADE_NOTE).parent
+    on_disk: set[Path] = set()
+    states: list[tuple[bool, str]] = []
+
+    def sync() -> None:
+        on_disk.update(backup.rglob("*"))
+        properties = (base / ".hoodie" / "hoodie.properties").read_text()
+        states.append(((base / UPGRADE_NOTE).exists(), properties.partition("table.version=")[2][:1]))
+
+    monkeypatch.setattr(os, "sync", sync)
+    job = DyingJob(spark, work_order(base, "upgrade", {"to_version": 9}, declared=DECLARED))
+    job.die_at(AFTER_UPGRADE)
+    for copy in set(backup.rglob("*.*")) - on_disk - {base / UPGRADE_NOTE}:
+        copy.write_bytes(b"")
+
+    job.finish()
+
+    # A backup is complete on the disk before its note, and the timeline is before the note is deleted.
+    assert states == [(False, "6"), (True, "6"), (False, "6"), (True, "9")]
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
+    tables.upsert(tables.rows(spark, 0, ROWS, ts=5), base, options)
+    assert run_job(spark, base, "audit").details["clean"]
+
+
+@pytest.mark.exhaustive
+def test_an_attempt_that_was_frozen_takes_nothing_back_once_another_one_has_the_lock(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=ROWS, updates=1, version=6, table_type="COPY_ON_WRITE", partitioned=False)
+    rows = tables.snapshot(spark, base)
+    order = work_order(base, "upgrade", {"to_version": 9}, declared=DECLARED)
+    following = DyingJob(spark, replace(order, attempt=2))
+
+    def frozen(*_: object) -> None:
+        monkeypatch.undo()
+        following.die_at(AFTER_UPGRADE)
+        raise HudiError("a file has moved meanwhile")
+
+    monkeypatch.setattr(Upgrader, "run", frozen)
+    with pytest.raises(HudiError, match="a file has moved meanwhile"):
+        perform_order(spark, order)
+
+    assert hudi_table(spark, base, INDEX).version == 9
+    assert (base / UPGRADE_NOTE).exists()
+    following.finish()
+    assert not (base / UPGRADE_NOTE).exists()
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
+    assert run_job(spark, base, "audit").details["clean"]

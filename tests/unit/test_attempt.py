@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from jobs.attempt_log import AttemptLogs
 from jobs.contract import (
@@ -150,6 +151,25 @@ def test_a_short_job_sends_no_heartbeat(run: Callable[..., Result], monkeypatch:
 
     assert run(FakeSpark(), answer, job).outcome is Outcome.FAILED
     assert beats == []
+
+
+def test_a_commit_is_reported_although_the_jvm_has_died_right_after_it(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts.audit, "after", lambda *_: None)
+    spark = FakeSpark()
+
+    def commits(_: JobContext) -> Result:
+        spark.sparkContext.setLocalProperty = _raise_dead
+        spark.sparkContext.statusTracker = _raise_dead
+        return Result(Outcome.SUCCEEDED, instants=("20260101000000000",), details=KindResult())
+
+    result = run(spark, lambda: HeartbeatAnswer.CONTINUE, commits)
+    assert (result.outcome, result.instants) == (Outcome.SUCCEEDED, ("20260101000000000",))
+
+
+def _raise_dead(*_: object) -> None:
+    raise Py4JNetworkError("An error occurred while trying to connect to the Java server")
 
 
 def test_an_attempt_ends_when_its_time_is_over_and_another_may_follow(run: Callable[..., Result]) -> None:
