@@ -83,7 +83,8 @@ class _Runner:
     def run(self, instant: str) -> None:
         """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner,
         RowsDifferError before its commit if it would lose or invent rows, and WritersActiveError if there is no moment
-        without writes. If a plan fails, it is removed from the timeline, because a pending clustering blocks writers of
+        without writes. Raises RefusedError as well if an overwrite has replaced the plan's file groups meanwhile. If a
+        plan fails, it is removed from the timeline, because a pending clustering blocks writers of
         its file groups."""
         table, context = self.table, self.context
         read = _slices(plan_of(table, instant))
@@ -126,6 +127,8 @@ class _Runner:
                 names = ", ".join(f"{item.requested} ({item.action})" for item in writes)
                 raise WritersActiveError(f"Still in flight: {names}.")
             if not writes:
+                # Hudi leaves the conflict to the overwrite, and a writer in single-writer mode looks for none.
+                plan_firewall.check_clustering(self.table, instant)
                 client.clusterings.present_schema(begun)
             return not writes
 

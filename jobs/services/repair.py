@@ -43,7 +43,7 @@ from jobs.protocol.replacement import Replacement, Rewriter
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import KnownInstants, StaleWriterWatch
 from jobs.protocol.writers import Fenced, Writers
-from jobs.services import groups_without_bucket, remove_leftovers, stray_row_writes, stray_rows
+from jobs.services import groups_without_bucket, later_overwrites, remove_leftovers, stray_row_writes, stray_rows
 from jobs.services.checks import deletes as past_deletes
 from jobs.services.checks import statements
 from jobs.services.stray_rows import Decided, Misplaced
@@ -260,7 +260,8 @@ class _Repair:
                 self.context.step("writing the rows of stale writes")
                 stray_row_writes.require_completed(table, instants)
                 commits = table.commits()
-                alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
+                alive, deletes = later_overwrites.left(strays, deletes, commits, instants)
+                alive = stray_rows.without_deleted(table, alive, later.read(instants, commits))
                 decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)
                 marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)

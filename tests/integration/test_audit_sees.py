@@ -22,7 +22,7 @@ from tests.integration.long_session import LongSession
 from tests.integration.plans import OtherRunner, schedule_clustering
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
-from tests.integration.writers import At
+from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -264,6 +264,33 @@ def expect_rows_of(spark: SparkSession, base: Path, instant: str, index: BucketI
     assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 2}
     text = found(spark, base, rows=True, index=index)["rolled-back-rows"]
     assert re.fullmatch(rf"\d+ rows of {instant}, which \d{{17}} rolled back", text)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_first", [True, False])
+def test_rows_of_an_overwritten_table_that_a_clustering_of_hudi_brings_back(
+    spark: SparkSession, base: Path, *, is_first: bool
+) -> None:
+    """The overwrite completes before the clustering, which had been planned while it was in flight, or after it."""
+    shape: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": COW}
+    options = tables.write_table(spark, base, count=60, updates=1, **shape)
+    # Hudi 1.2 compares the replaced file groups, too, but only a writer with concurrency control does that.
+    alone = {"hoodie.write.concurrency.mode": "single_writer"}
+    overwrite = {**options, **alone, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    writer = HeldWriter(tables.rows(spark, 300, 330, ts=7), base, overwrite).start()
+    runner = Runner(spark, base)
+    plan = schedule_clustering(runner.client)
+    executed = runner.execute(plan)
+    if is_first:
+        writer.finish()
+    runner.look()
+    runner.commit(plan, executed)
+    writer.finish()
+    assert len(tables.snapshot(spark, base)) == 90
+    details = found(spark, base)
+    assert plan in details["overwritten-rows-back"]
+    tables.upsert(tables.rows(spark, 300, 330, ts=8), base, overwrite)
+    assert found(spark, base) == {}
 
 
 def test_a_table_without_commits_is_clean(spark: SparkSession, base: Path) -> None:

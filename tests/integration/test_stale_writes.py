@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import WriterEngine
 from jobs.errors import CommitUndoneError, DeletesLostError, RefusedError
 from jobs.protocol.writer_engines import PRUNING
+from jobs.services import later_overwrites
 from service.catalog.registration import Registration
 from service.writer_options.options import writer_options
 from service.writer_options.written_table import Callback, Target
@@ -50,6 +51,14 @@ def written_stale(
     return options
 
 
+def _by_partition(spark: SparkSession, base: Path) -> dict[str, set[tuple[str, int]]]:
+    """Returns keys and ordering values of the rows, by the value of the partition column."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for row in tables.collected(spark, base).rows:
+        found.setdefault(row["dt"], set()).add((row["id"], row["ts"]))
+    return found
+
+
 @pytest.mark.parametrize("how", ["rolled back", pytest.param("made anew", marks=pytest.mark.exhaustive)])
 def test_a_repair_writes_no_row_of_a_stale_write_that_is_undone_meanwhile(
     spark: SparkSession, base: Path, how: str
@@ -68,6 +77,52 @@ def test_a_repair_writes_no_row_of_a_stale_write_that_is_undone_meanwhile(
     assert {row["ts"] for row in tables.collected(spark, base).rows} == {0}
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
     assert len(proved(spark, base, 4)) == 300
+
+
+@pytest.mark.parametrize("partitioned", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_a_repair_brings_back_no_row_of_a_stale_write_before_an_overwrite(
+    spark: SparkSession, base: Path, *, partitioned: bool
+) -> None:
+    """The rows of the stale write have a greater ordering value than those of the overwrite."""
+    options = written_stale(spark, base, UPDATE, table_type=MOR, partitioned=partitioned)
+    before = _by_partition(spark, base)
+    overwrite = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    tables.upsert(
+        tables.rows(spark, 0, 60, ts=1).where("dt = '2026-01-01'" if partitioned else "true"), base, overwrite
+    )
+    overwritten = _by_partition(spark, base)
+    assert set(before) == set(overwritten)
+    assert {ts for _, ts in overwritten["2026-01-01"]} == {1}
+
+    repaired = run_job(spark, base, "repair").details
+
+    assert len(repaired["repaired"]) == 1
+    found = _by_partition(spark, base)
+    kept = {"2026-01-01"} if partitioned else set(found)
+    assert {path for path in found if found[path] == overwritten[path]} == kept
+    assert len(proved(spark, base, 4)) == sum(map(len, found.values()))
+
+
+@pytest.mark.exhaustive
+def test_an_audit_finds_rows_that_a_repair_has_brought_back_after_an_overwrite(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions of this service made such repairs."""
+    options = written_stale(spark, base, UPDATE, table_type=MOR, partitioned=False)
+    stale = newest(base)
+    overwrite = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    tables.upsert(tables.rows(spark, 0, 60, ts=1), base, overwrite)
+    by = newest(base)
+    monkeypatch.setattr(later_overwrites, "left", lambda strays, deletes, *_: (strays, list(deletes)))
+    repair, _ = run_job(spark, base, "repair").instants
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {1, 5}
+
+    (finding,) = run_job(spark, base, "audit").details["findings"]
+
+    assert finding["type"] == "overwritten-rows-back"
+    assert finding["detail"] == f"rows of {stale} in '', which {by} had removed, by {repair}"
+    tables.upsert(tables.rows(spark, 0, 60, ts=1), base, overwrite)
+    assert run_job(spark, base, "audit").details["clean"]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.format.file_names import parse_base_file_name
-from jobs.format.stale_writes import SERVICES, stale_writes
+from jobs.format.stale_writes import REPAIRS_KEY, SERVICES, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.commit_order import misdated_instants
+from jobs.hudi.records import OVERWRITES
+from jobs.services import later_overwrites
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def back(examined: Examined) -> Iterator[Finding]:
-    """Finds repairs that brought back rows which an overwrite had removed. Also finds visible file groups in
-    overwritten partitions that are older than the overwrite and that it did not replace, because they were out of use
-    then. Rows of a write that was in flight when the overwrite began are correct, although the overwrite did not
-    replace their file groups. Completion times on the timeline show such writes; without them the finding mentions the
-    possibility."""
-    found = {**_by_repairs(examined), **_by_themselves(examined)}
+    """Finds repairs, and clusterings of plans, that brought back rows that an overwrite had removed. Also finds visible
+    file groups in overwritten partitions that are older than the overwrite and that it did not replace, because they
+    were out of use then. Rows of a write that was in flight when the overwrite began are correct, although the
+    overwrite did not replace their file groups. Completion times on the timeline show such writes; without them the
+    finding mentions the possibility."""
+    found = {**_by_repairs(examined), **_by_rewrites(examined), **_by_themselves(examined)}
     if found:
         yield Finding(
             "overwritten-rows-back",
@@ -48,6 +50,66 @@ def _by_repairs(examined: Examined) -> dict[str, str]:
         for instant in set(write.repaired) - stale:
             if removed := {overwritten[group] for group in written.get(instant, ()) if group in overwritten}:
                 found[instant] = f"rows of {instant}, which {max(removed)} had removed, by {write.instant}"
+    return {**found, **_by_late_repairs(examined)}
+
+
+def _by_late_repairs(examined: Examined) -> dict[str, str]:
+    """Finds repairs of stale writes whose partitions were overwritten after these writes, as earlier versions of this
+    service made them."""
+    written = {commit.write.instant: {path for path, _ in commit.write.written} for commit in examined.commits}
+    found: dict[tuple[str, str], str] = {}
+    for number, commit in enumerate(examined.commits):
+        write = commit.write
+        if write.operation in OVERWRITES:
+            gone = {path for path, _ in write.replaced}
+            found = {place: text for place, text in found.items() if place[1] not in gone}
+        if not (repairs := set(filter(None, commit.extra.get(REPAIRS_KEY, "").split(",")))) or write.replaced:
+            continue
+        places = later_overwrites.since(examined.commits[:number], repairs)
+        for path in written[write.instant]:
+            of_path = {(instant, path) for instant in repairs if path in written.get(instant, ())}
+            # The rows of a write that no overwrite followed are right.
+            if of_path and of_path <= places.keys():
+                first = min(of_path)
+                found[first] = f"rows of {first[0]} in '{path}', which {places[first]} had removed, by {write.instant}"
+    return {f"{instant} {path}".rstrip(): text for (instant, path), text in found.items()}
+
+
+def _by_rewrites(examined: Examined) -> dict[str, str]:
+    """Finds visible file groups of rewrites, such as the clustering of a plan, whose rows an overwrite has removed as
+    well: the rewrite completed after the overwrite had replaced the same file groups, or before an overwrite that did
+    not know of it. In Hudi (1.2) only a writer with concurrency control fails then."""
+    overwritten: dict[Group, str] = {}
+    rewritten: dict[Group, str] = {}
+    written: dict[str, frozenset[Group]] = {}
+    back: dict[Group, tuple[str, str]] = {}
+    for commit in examined.commits:
+        write = commit.write
+        if REPAIRS_KEY in commit.extra:
+            continue
+        is_service = write.operation in SERVICES
+        earlier = overwritten if is_service else rewritten
+        for group in write.replaced & earlier.keys():
+            pair = (write.instant, earlier[group]) if is_service else (earlier[group], write.instant)
+            back.update({each: pair for each in written.get(pair[0], write.written) if each[0] == group[0]})
+        for group in write.replaced & back.keys():
+            pair = back.pop(group)
+            if is_service:
+                back.update({each: pair for each in write.written if each[0] == group[0]})
+        if is_service:
+            rewritten.update(dict.fromkeys(write.replaced, write.instant))
+            written[write.instant] = write.written
+        else:
+            overwritten.update(dict.fromkeys(write.replaced, write.instant))
+            # The ids of file groups of non-blocking writers return.
+            for group in write.written & overwritten.keys():
+                del overwritten[group]
+    found = {}
+    for item in examined.slices:
+        if item.key in back:
+            rewrite, overwrite = back[item.key]
+            place = f"{item.partition}/{item.file_id}".lstrip("/")
+            found[place] = f"{place} of {rewrite}, whose rows {overwrite} had removed"
     return found
 
 

@@ -1,0 +1,52 @@
+"""Finds the overwrites and deletions of partitions that came after a stale write. The owner removed all rows of the
+partition then. Those of the stale write were in file groups out of use, so the overwrite did not replace these."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.format.meta_columns import COMMIT_TIME, PARTITION_PATH
+from jobs.hudi.records import OVERWRITES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from jobs.hudi.records import Commit
+    from jobs.hudi.stale_slices import DeletedKey
+
+Place = tuple[str, str]
+"""The instant of a write and a partition path."""
+
+
+def since(commits: Sequence[Commit], instants: Collection[str]) -> dict[Place, str]:
+    """Returns the partitions of these writes that were overwritten later, each with the overwrite's instant. `commits`
+    must be in the order of completion. An overwrite that began before the write had completed is left out: as in
+    Hudi, the rows of a write in flight stay."""
+    found: dict[Place, str] = {}
+    completed: dict[str, str] = {}
+    for commit in commits:
+        write = commit.write
+        if write.operation in OVERWRITES:
+            partitions = {partition for partition, _ in write.replaced}
+            before = [instant for instant, end in completed.items() if max(instant, end) < write.instant]
+            found.update({(instant, partition): write.instant for instant in before for partition in partitions})
+        if write.instant in instants:
+            completed[write.instant] = commit.completed
+    return found
+
+
+def left(
+    strays: DataFrame, deletes: Sequence[DeletedKey], commits: Sequence[Commit], instants: Collection[str]
+) -> tuple[DataFrame, list[DeletedKey]]:
+    """Returns the rows and deletes of these stale writes without those that an overwrite has removed since."""
+    places = since(commits, instants)
+    if places:
+        removed = [(F.col(COMMIT_TIME) == instant) & (F.col(PARTITION_PATH) == path) for instant, path in places]
+        strays = strays.where(~reduce(or_, removed)).cache()
+    return strays, [item for item in deletes if (item.instant, item.partition) not in places]
