@@ -6,7 +6,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-_BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<extension>\w+)")
+# Since Hudi 1.1 Flink counts the batches of a checkpoint in a fourth number of the token
+# (`FlinkIncrementalMergeHandle.newFileNameWithRollover`).
+_BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+(?:-\d+)?)_(?P<instant>\d+)\.(?P<extension>\w+)")
 _LOG = re.compile(
     r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.log\.(?P<version>\d+)(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
 )

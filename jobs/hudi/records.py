@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.format.file_names import is_change_log
+from jobs.format.file_names import is_change_log, parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import CompletedWrite, Group, known_of, operation_of, repaired_of
 from jobs.hudi.boundaries import relative
 
@@ -108,8 +108,8 @@ class Commit:
     `files` has the paths of written files, relative to the base path, by partition path and file id. `previous` maps
     file groups to the instants of the base files that the commit replaced, if recorded. `deleted` and `inserted` map
     file groups to numbers of rows, `rows` maps file paths to numbers of written rows, and `sizes` to the bytes of base
-    files and to those that were appended to logs, all as the commit counts them. `extra` is the writer's extra
-    metadata.
+    files and to those that were appended to logs, all as the commit counts them. `rows` and `sizes` lack the base files
+    that Flink wrote in several batches (`_is_of_batches`). `extra` is the writer's extra metadata.
     """
 
     write: CompletedWrite
@@ -194,6 +194,25 @@ def _written(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return written
 
 
+def _is_of_batches(requested: str, stat: dict[str, Any]) -> bool:
+    """Returns whether these are the statistics of a base file that Flink wrote in several batches of one checkpoint:
+    each batch writes all rows of the one before again, whose file it deletes. The numbers of all are added up, also
+    their rows and bytes, and the file before the last one is of the commit itself (Hudi 0.15 to 1.2, `WriteStatMerger`
+    and `FlinkMergeAndReplaceHandle`, since 1.1 `FlinkIncrementalMergeHandle`)."""
+    return stat.get("prevCommit") == requested and parse_base_file_name(_name(stat)) is not None
+
+
+def _written_bytes(stat: dict[str, Any]) -> int:
+    """Returns the size of a base file, or the bytes that were appended to a log: what is the log's size for most
+    writers is the sum of its sizes after each batch for Flink."""
+    is_log = parse_log_file_name(_name(stat)) is not None
+    return int(stat.get("totalWriteBytes" if is_log else "fileSizeInBytes") or 0)
+
+
+def _name(stat: dict[str, Any]) -> str:
+    return str(stat["path"]).rpartition("/")[2]
+
+
 def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     """Converts Hudi's `HoodieCommitMetadata` from its JSON form. Raises PathOutsideTableError like `touched_of`."""
     files: dict[str, dict[str, list[str]]] = {}
@@ -204,14 +223,18 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     sizes: dict[str, int] = {}
     for partition, stats in _written(record).items():
         for stat in stats:
-            if stat.get("fileId") and stat.get("path"):
-                files.setdefault(partition, {}).setdefault(stat["fileId"], []).append(stat["path"])
-                previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
-                group = (partition, stat["fileId"])
+            if (file_id := stat.get("fileId")) and (path := stat.get("path")):
+                group = (partition, file_id)
+                files.setdefault(partition, {}).setdefault(file_id, []).append(path)
                 deleted[group] = deleted.get(group, 0) + int(stat.get("numDeletes") or 0)
                 inserted[group] = inserted.get(group, 0) + int(stat.get("numInserts") or 0)
-                rows[stat["path"]] = int(stat.get("numWrites") or 0)
-                sizes[stat["path"]] = max(sizes.get(stat["path"], 0), int(stat.get("fileSizeInBytes") or 0))
+                if _is_of_batches(requested, stat):
+                    before = parse_base_file_name(stat.get("prevBaseFile") or "")
+                    previous[group] = before.instant if before else "null"
+                else:
+                    previous[group] = str(stat.get("prevCommit"))
+                    rows[path] = int(stat.get("numWrites") or 0)
+                    sizes[path] = max(sizes.get(path, 0), _written_bytes(stat))
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
     for partition, _ in replaced:
         relative(partition, "a partition in a commit's metadata")

@@ -7,12 +7,13 @@ tests fail when it is fixed.
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.contract import BucketIndex, ExpansionStep
-from jobs.errors import RefusedError
+from jobs.errors import HudiError, RefusedError
+from jobs.hudi import hashing_config
 from jobs.protocol.writer_engines import PRUNING
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
@@ -249,6 +250,41 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     table.run(f"REFRESH TABLE {table.name}")
     insert(table)
     table.check(8)
+
+
+@pytest.mark.exhaustive
+def test_an_expansion_that_fails_at_its_end_leaves_the_old_number_in_force_until_it_is_finished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The config of the old number is left in force, because writers may already have the new one as their option."""
+    table = Sales(spark, tmp_path / "sales", MOR, 9)
+    write = hashing_config.write
+
+    def and_fail(*given: Any) -> None:
+        write(*given)
+        raise HudiError("the storage is full")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(hashing_config, "write", and_fail)
+        with pytest.raises(HudiError, match="the storage is full"):
+            table.expand()
+    assert hashing_config.is_in_force(hudi_table(spark, table.base, INDEX))
+    proved(spark, table.base, 2, INDEX)
+    table.run(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('hoodie.bucket.index.num.buckets'='4')")
+    table.run(f"REFRESH TABLE {table.name}")
+    insert(table)
+    table.check(2)
+    # Statements are affected as on an expanded table.
+    table.run(f"UPDATE {table.name} SET qty = -9, ver = 5L WHERE id % 3 = 1")
+    table.check(2)
+
+    table.run(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('hoodie.bucket.index.num.buckets'='2')")
+    assert not run_job(spark, table.base, "finish_expansion", index=INDEX).details["in_force"]
+    table.run(f"REFRESH TABLE {table.name}")
+    for statement in (insert, update, delete, merge):
+        statement(table)
+        table.check(2)
+    proved(spark, table.base, 2, INDEX)
 
 
 def test_a_retired_config_of_another_number_does_not_come_back(spark: SparkSession, tmp_path: Path) -> None:

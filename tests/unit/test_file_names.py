@@ -21,6 +21,12 @@ def test_a_base_file_name_has_a_file_id_a_token_and_an_instant() -> None:
     )
 
 
+def test_the_token_of_flink_counts_the_batches_of_a_checkpoint() -> None:
+    assert parse_base_file_name(f"{BUCKET}_0-1-0-12_2026.parquet") == BaseFileName(
+        BUCKET, "0-1-0-12", "2026", "parquet"
+    )
+
+
 @pytest.mark.parametrize(
     "name", [".hoodie_partition_metadata", "part-0.parquet", f".{BUCKET}_8-13-23_2026.parquet.crc"]
 )

@@ -1,4 +1,4 @@
-"""Files must have the sizes that their commits say; logs may have grown."""
+"""Files must have the sizes that their commits say; logs may have grown, and Flink adds up the sizes of its batches."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from jobs.hudi.records import commit_of
 from jobs.services.checks import commits
 
 BASE, LOG = "00000001-ab-0_1-2-3_20260101000000001.parquet", ".00000001-ab-0_20260101000000002.log.1_1-2-3"
+# Two batches of one checkpoint: 3 of 10 rows, and all 10, into a file of 70 bytes.
+OF_BATCHES = {
+    "fileId": "f",
+    "prevCommit": "20260101000000001",
+    "fileSizeInBytes": 100,
+    "totalWriteBytes": 100,
+    "numWrites": 13,
+    "numInserts": 2,
+    "numDeletes": 1,
+}
 
 
 def differing(name: str, there: int | None, *said: int, partition: str = "dt=1") -> list[str]:
@@ -21,13 +31,18 @@ def differing(name: str, there: int | None, *said: int, partition: str = "dt=1")
         commit_of(
             f"{number}",
             f"{number}",
-            {"partitionToWriteStats": {partition: [{"fileId": "f", "path": path, "fileSizeInBytes": size}]}},
+            {"partitionToWriteStats": {partition: [{"fileId": "f", "path": path, **_sizes(name, size)}]}},
         )
         for number, size in enumerate(said, 1)
     ]
     entries = {} if there is None else {name: ListedFile(there, 0, is_folder=False)}
     examined: Any = SimpleNamespace(commits=written, entries={partition: entries})
     return [text for finding in commits.sized(cast("Any", examined)) for text in finding.items.values()]
+
+
+def _sizes(name: str, size: int) -> dict[str, int]:
+    """Returns the statistics of a file of this size; those of a log are the appended bytes, and its size."""
+    return {"totalWriteBytes": size, "fileSizeInBytes": size + 1000 * (name == LOG)}
 
 
 @pytest.mark.parametrize("partition", ["dt=1", "a/b", ""])
@@ -38,9 +53,14 @@ def test_a_base_file_has_exactly_the_size_of_its_commit(partition: str) -> None:
     assert differing(BASE, 10, 10, partition=partition) == []
 
 
-def test_a_log_has_at_least_the_bytes_of_each_commit_that_wrote_to_it() -> None:
-    assert differing(LOG, 10, 10) == differing(LOG, 30, 10, 20) == []
-    assert differing(LOG, 19, 10, 20) == [f"dt=1/{LOG} has 19 bytes, and 2 wrote 20"]
+def test_a_log_has_at_least_the_bytes_that_its_commits_appended() -> None:
+    assert differing(LOG, 10, 10) == differing(LOG, 30, 10, 20) == differing(LOG, 31, 10, 20) == []
+    assert differing(LOG, 29, 10, 20) == [f"dt=1/{LOG} has 29 bytes, and 2 wrote 20 after 10"]
+    assert differing(LOG, 9, 10) == [f"dt=1/{LOG} has 9 bytes, and 1 wrote 10"]
+
+
+def test_a_base_file_that_two_commits_name_has_the_size_of_each() -> None:
+    assert differing(BASE, 10, 10, 10) == []
 
 
 def test_files_that_are_gone_and_sizes_that_no_commit_says_are_left_to_other_checks() -> None:
@@ -48,5 +68,45 @@ def test_files_that_are_gone_and_sizes_that_no_commit_says_are_left_to_other_che
 
 
 def test_of_several_statistics_of_one_log_the_largest_counts() -> None:
-    stats = [{"fileId": "f", "path": LOG, "fileSizeInBytes": size} for size in (10, 30, None)]
+    stats = [{"fileId": "f", "path": LOG, "totalWriteBytes": size} for size in (10, 30, None)]
     assert commit_of("1", "1", {"partitionToWriteStats": {"": stats}}).sizes == {LOG: 30}
+
+
+@pytest.mark.parametrize("token", ["0-1-0", "0-1-0-2"])  # of Hudi before 1.1, and since
+@pytest.mark.parametrize(
+    ("before", "previous"), [("f_1-2-3_20250101000000000.parquet", "20250101000000000"), ("", "null")]
+)
+def test_statistics_of_several_batches_say_neither_size_nor_rows(token: str, before: str, previous: str) -> None:
+    instant = OF_BATCHES["prevCommit"]
+    stat = {**OF_BATCHES, "path": f"f_{token}_{instant}.parquet", "prevBaseFile": before}
+    commit = commit_of(str(instant), "2", {"partitionToWriteStats": {"": [stat]}})
+    assert (commit.sizes, commit.rows) == ({}, {})
+    assert (commit.previous, commit.inserted, commit.deleted) == ({("", "f"): previous}, {("", "f"): 2}, {("", "f"): 1})
+
+
+def test_a_log_of_a_new_file_group_may_name_its_own_instant_as_the_one_before() -> None:
+    stat = {**OF_BATCHES, "path": LOG}
+    commit = commit_of(str(OF_BATCHES["prevCommit"]), "2", {"partitionToWriteStats": {"": [stat]}})
+    assert (commit.sizes, commit.rows) == ({LOG: 100}, {LOG: 13})
+
+
+@pytest.mark.parametrize(("of_batches", "found"), [(True, []), (False, ["3 wrote 10 rows for 13"])])
+def test_the_rows_of_batches_are_not_held_against_those_of_a_clustering(of_batches: bool, found: list[str]) -> None:
+    instant = str(OF_BATCHES["prevCommit"])
+    name = f"f_0-1-0-2_{instant}.parquet"
+    old = {**OF_BATCHES, "path": name, "prevCommit": instant if of_batches else "null"}
+    new = {"fileId": "g", "path": "g_0-1-0_3.parquet", "numWrites": 10}
+    written = [
+        commit_of(instant, "2", {"partitionToWriteStats": {"": [old]}}),
+        commit_of(
+            "3",
+            "4",
+            {
+                "operationType": "CLUSTER",
+                "partitionToWriteStats": {"": [new]},
+                "partitionToReplaceFileIds": {"": ["f"]},
+            },
+        ),
+    ]
+    examined: Any = SimpleNamespace(commits=written, table=SimpleNamespace(version=9))
+    assert [text for each in commits.replacements(examined) for text in each.items.values()] == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,12 @@ _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
 @dataclass
 class _Slice:
     """The latest slice of a file group according to the active timeline. `base` is the path of its base file, and
-    `since` the instant that wrote it; `base` is None if that instant is archived. `logs` maps paths to the instants
-    that wrote them."""
+    `since` the instant that wrote it; `base` is None if that instant is archived. `rows` are those of the base file;
+    None if its commit does not say them. `logs` maps paths to the instants that wrote them."""
 
     base: str | None = None
     since: str = ""
-    rows: int = 0
+    rows: int | None = None
     logs: dict[str, str] = field(default_factory=dict)
 
 
@@ -73,17 +74,22 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def sized(examined: Examined) -> Iterator[Finding]:
-    """Finds files whose size differs from that in the commit that wrote them. Logs may have grown, because before table
-    version 8 several commits append to one."""
+    """Finds files whose size differs from that in the commit that wrote them. A log has at least the bytes that all its
+    commits appended, because before table version 8 there are several, and the first of them may be archived."""
     differing = {}
+    appended: Counter[str] = Counter()
     for commit in examined.commits:
         for path, said in commit.sizes.items():
             partition, _, name = path.rpartition("/")
             listed = examined.entries.get(partition, {}).get(name)
             if listed is None or not said:
                 continue
-            if listed.bytes < said or (listed.bytes > said and parse_base_file_name(name)):
-                differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}"
+            earlier = appended[path]
+            if parse_log_file_name(name):
+                appended[path] += said
+            if listed.bytes < earlier + said or (listed.bytes > said and parse_base_file_name(name)):
+                after = f" after {earlier}" if earlier else ""
+                differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}{after}"
     if differing:
         yield Finding(
             "file-sizes-differ",
@@ -118,14 +124,15 @@ def replacements(examined: Examined) -> Iterator[Finding]:
 
 def rewrites(examined: Examined) -> Iterator[tuple[Commit, dict[str, int]]]:
     """Yields the clusterings and rescales with the paths of the base files that they replaced, and their numbers of
-    rows. Skips those with a replaced file group that has logs, or that was written before the active timeline began."""
+    rows. Skips those with a replaced file group that has logs, or whose rows no commit of the active timeline says."""
     for number, commit in enumerate(examined.commits):
         if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
             continue
         slices = _slices(examined.commits[:number], examined.table.version)
         replaced = [slices.get(group, _Slice()) for group in commit.write.replaced]
-        if not any(item.base is None or item.logs for item in replaced):
-            yield commit, {item.base: item.rows for item in replaced if item.base}
+        rows = {item.base: item.rows for item in replaced if item.base and item.rows is not None and not item.logs}
+        if len(rows) == len(replaced):
+            yield commit, rows
 
 
 def compactions(examined: Examined) -> Iterator[Finding]:
@@ -201,7 +208,7 @@ def _slices(commits: Sequence[Commit], version: int) -> dict[Group, _Slice]:
                     name = path.rpartition("/")[2]
                     if base := parse_base_file_name(name):
                         if base.instant >= item.since:
-                            item.base, item.since, item.rows = path, base.instant, commit.rows.get(path, 0)
+                            item.base, item.since, item.rows = path, base.instant, commit.rows.get(path)
                     elif log := parse_log_file_name(name):
                         logs.setdefault((partition, file_id), []).append((path, log.instant, commit))
     for group, found in logs.items():

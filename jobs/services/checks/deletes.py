@@ -101,7 +101,7 @@ def _ineffective(suspects: Iterable[Commit], commits: Sequence[Commit]) -> dict[
         for group, deleted in commit.deleted.items():
             now = names.get((group, commit.write.instant))
             before = names.get((group, commit.previous.get(group, "")))
-            if deleted and now and before:
+            if deleted and now in rows and before in rows:
                 count += max(0, rows[now] - rows[before] - commit.inserted.get(group, 0) + deleted)
         if count or (commit.write.operation == "DELETE" and not commit.files):
             found[commit.write.instant] = count
