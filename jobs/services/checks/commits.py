@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -16,7 +18,7 @@ from jobs.services.checks.finding import Examined, Finding
 from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Commit
@@ -73,8 +75,8 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def sized(examined: Examined) -> Iterator[Finding]:
-    """Finds files whose size differs from that in the commit that wrote them. Logs may have grown, because before table
-    version 8 several commits append to one."""
+    """Finds files whose size differs from that in the commit that wrote them, or, if that is archived, in the metadata
+    table. Logs may have grown, because before table version 8 several commits append to one."""
     differing = {}
     for commit in examined.commits:
         for path, said in commit.sizes.items():
@@ -84,6 +86,8 @@ def sized(examined: Examined) -> Iterator[Finding]:
                 continue
             if listed.bytes < said or (listed.bytes > said and parse_base_file_name(name)):
                 differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}"
+    with suppress(JobError):  # Other checks need both listings, too, and tell the reason.
+        differing |= _by_metadata(examined, differing)
     if differing:
         yield Finding(
             "file-sizes-differ",
@@ -94,6 +98,28 @@ def sized(examined: Examined) -> Iterator[Finding]:
             " or from earlier versions of the objects, or restore a savepoint. Let no job and no service rewrite these"
             " file groups before, because the new files would lack the rows.",
         )
+
+
+def _by_metadata(examined: Examined, found: Collection[str]) -> dict[str, str]:
+    """Returns the files of the latest slices whose size differs between the metadata table and the storage, without
+    slices of which a file was found before. The logs of a slice are compared together."""
+    if not examined.table.is_listed_by_metadata:
+        return {}
+    differing = {}
+    known = {item.key: item for item in examined.slices}
+    for item in examined.listed_slices:
+        said, path = known.get(item.key), f"{item.partition}/{item.base_name}".lstrip("/")
+        names = {f"{item.partition}/{name}".lstrip("/") for name in item.log_files}
+        if said is None or not {path, *names}.isdisjoint(found):
+            continue
+        if item.base_name == said.base_name and item.base_bytes != said.base_bytes > 0:
+            differing[path] = f"{path} has {item.base_bytes} bytes, and {said.base_bytes} by the metadata table"
+        if item.log_files == said.log_files and item.log_bytes < said.log_bytes:
+            place = f"{item.partition}/{item.file_id}".lstrip("/")
+            differing[place] = (
+                f"the logs of {place} have {item.log_bytes} bytes, and {said.log_bytes} by the metadata table"
+            )
+    return differing
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:
