@@ -156,7 +156,7 @@ def dangling(table: OpenedTable) -> list[str]:
 
 
 def _has_configs(table: OpenedTable) -> bool:
-    return bool(table.jvm.hashing.exist(table.meta))
+    return table.once(lambda: bool(table.jvm.hashing.exist(table.meta)), "hashing configs")
 
 
 def _configs(table: OpenedTable) -> Any:

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from jobs.errors import FileMissingError, JobError
+from jobs.hudi.folder_reads import folder_reads
 from jobs.hudi.hashing_reads import hashing_reads
 from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
@@ -89,6 +90,11 @@ class Jvm(JavaView):
     def reads(self) -> Any:
         """The calls of `jobs.hudi.storage_reads`."""
         return storage_reads(self)
+
+    @cached_property
+    def folders(self) -> Any:
+        """The calls of `jobs.hudi.folder_reads`."""
+        return folder_reads(self)
 
     @cached_property
     def hashing(self) -> Any:

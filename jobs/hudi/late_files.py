@@ -139,6 +139,12 @@ class LateFiles:
             return self._instants_in(path) <= {*instants, None}
         return False
 
+    def is_cut_off(self, file: str) -> bool:
+        """Returns whether a block of a log is corrupt. The path is relative to the base path."""
+        with translated(f"reading {file}"):
+            path = self._jvm.hudi.storage.StoragePath(self._table.meta.getBasePath(), file)
+            return None in self._instants_in(path)
+
     def remove(self, instant: str, files: Iterable[str]) -> int:
         """Removes the files among these that a live writer has written after its instant was rolled back.
 

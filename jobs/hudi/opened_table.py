@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from jobs import contract
 from jobs.errors import CommitLostError, FileMissingError, HudiError, TableUpgradedError
@@ -15,6 +17,8 @@ from jobs.hudi.records import Instant, Touched, touched_of
 from jobs.hudi.storage_login import require_own_account
 from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
+
+T = TypeVar("T")
 
 
 class OpenedTable(TableProperties):
@@ -34,10 +38,38 @@ class OpenedTable(TableProperties):
         self._resolver: Any = None
         self._resolver_of = ""  # The instants that had completed when the resolver was made.
         self._schemas: dict[bool, str] = {}  # The schemas without and with the meta fields.
+        self._seen: dict[tuple[str, ...], Any] | None = None
         require_own_account(jvm, self.base_path)
         self.reload()
 
+    @contextmanager
+    def unchanged(self, *, reload: bool = True) -> Iterator[None]:
+        """Takes the table as unchanged until the end of the context or the next `reload`: timeline and folders are read
+        once. `reload` is False if the table has just been opened. For callers that only look, and look again before
+        they trust what they have seen."""
+        before, self._seen = self._seen, {}
+        try:
+            if reload:
+                self.reload()
+            yield
+        finally:
+            self._seen = before
+
+    @property
+    def is_taken_as_unchanged(self) -> bool:
+        return self._seen is not None
+
+    def once(self, read: Callable[[], T], *name: str) -> T:
+        """Returns what `read` returns; in the context of `unchanged` what it returned first, by its name."""
+        if self._seen is None:
+            return read()
+        if name not in self._seen:
+            self._seen[name] = read()
+        found: T = self._seen[name]
+        return found
+
     def reload(self) -> None:
+        self._seen = None if self._seen is None else {}
         try:
             with translated("opening the table"):
                 if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
@@ -136,7 +168,7 @@ class OpenedTable(TableProperties):
     def timeline_files(self) -> dict[str, ListedFile]:
         """Returns the files of the active timeline by their names."""
         with translated("listing the timeline"):
-            return listed(self.jvm, self.storage, self.timeline_path)
+            return self.once(lambda: listed(self.jvm, self.storage, self.timeline_path), "timeline files")
 
     def state_of(self, requested: str) -> str | None:
         """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
@@ -166,5 +198,5 @@ class OpenedTable(TableProperties):
     def _timeline(self) -> list[dict[str, str]]:
         """Returns the current active timeline, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
-            found = json.loads(self.jvm.reads.timeline(self.meta))
+            found = self.once(lambda: json.loads(self.jvm.reads.timeline(self.meta)), "timeline")
         return list(found["instants"])

@@ -41,7 +41,8 @@ class SliceListing:
         if self._open is not None and self._at(instants) == self._opened_at:
             yield self._open
             return
-        self._table.reload()
+        if not self._table.is_taken_as_unchanged:
+            self._table.reload()
         at, before = self._at(instants), (self._open, self._opened_at, self._paths)
         with listing(self._table, from_metadata=at[1]) as reader:
             self._open, self._opened_at, self._paths = reader, at, None
@@ -79,7 +80,7 @@ class SliceListing:
         instants = self._table.instants()
         at = self._at(instants)
         if at != self._listed_at:
-            if at != self._opened_at:
+            if at != self._opened_at and not self._table.is_taken_as_unchanged:
                 self._table.reload()
             if self._table.version < WITH_COMPLETION_TIMES:
                 self._late.update(self._table, instants)

@@ -127,15 +127,6 @@ public class StorageReads {
     }
   }
 
-  // The text of a list of `StoragePathInfo`; empty if there is no such folder.
-  public String listed(HoodieStorage storage, String folder, boolean recursive) throws IOException {
-    StoragePath path = new StoragePath(folder);
-    if (!storage.exists(path)) {
-      return "";
-    }
-    return String.valueOf(recursive ? storage.listFiles(path) : storage.listDirectEntries(path));
-  }
-
   // Takes the defaults of YARN and MapReduce from Hadoop's options: two thirds of all, which no file system reads. Hudi
   // copies all options for each table, lock and block of a log. Where Hadoop loads its defaults again, these are back.
   public void slim(Configuration conf) throws Exception {
@@ -204,8 +195,9 @@ public class StorageReads {
   }
 
   // The completed instants of the active timeline that a method of `HoodieTimeline` fails to read, as JSON; the methods
-  // are named by action.
-  public String unreadable(HoodieTableMetaClient meta, Map methods) throws IOException {
+  // are named by action. Known ones, which are named as for `commits`, are not read again.
+  public String unreadable(HoodieTableMetaClient meta, Map methods, String known) throws IOException {
+    List names = Arrays.asList(known.split(","));
     HoodieTimeline timeline = meta.reloadActiveTimeline();
     List found = new ArrayList();
     Iterator each = timeline.filterCompletedInstants().getInstantsAsStream().iterator();
@@ -213,7 +205,7 @@ public class StorageReads {
       HoodieInstant item = (HoodieInstant) each.next();
       String method = (String) methods.get(item.getAction());
       try {
-        if (method != null) {
+        if (method != null && !names.contains(item.requestedTime() + "/" + item.getCompletionTime())) {
           HoodieTimeline.class.getMethod(method, new Class[] {HoodieInstant.class})
               .invoke(timeline, new Object[] {item});
         }

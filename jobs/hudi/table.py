@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
@@ -18,7 +18,7 @@ from jobs.format.stale_writes import Group
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
-from jobs.hudi.file_listing import ListedFile, listed
+from jobs.hudi.file_listing import ListedFile, listed_each
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.records import (
@@ -73,11 +73,12 @@ class HudiTable(OpenedTable):
     # -- timeline
 
     def unreadable_instants(self) -> dict[str, str]:
-        """Returns the completed instants whose metadata cannot be read, each with the reason."""
+        """Returns the completed instants whose metadata cannot be read, each with the reason. Those that `commits` has
+        read are not read again."""
         found: dict[str, str] = {}
         with translated("reading the timeline"):
             # One call reads all; only the few that it cannot read are read again, for the reason.
-            doubtful = set(json.loads(self.jvm.reads.unreadable(self.meta, self.jvm.map(_READ))))
+            doubtful = set(json.loads(self.jvm.reads.unreadable(self.meta, self.jvm.map(_READ), self._known())))
             if not doubtful:
                 return found
             timeline = self.meta.reloadActiveTimeline()
@@ -138,15 +139,17 @@ class HudiTable(OpenedTable):
     def commits(self) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
         The metadata of known instants is cached."""
-        known = ",".join(f"{requested}/{completed}" for requested, completed in self._commits)
         with translated("reading the timeline's commits", expected=FileMissingError):
-            listed = json.loads(self.jvm.reads.commits(self.meta, known))
+            listed = json.loads(self.jvm.reads.commits(self.meta, self._known()))
         self._commits = {
             (requested, completed): self._commits.get((requested, completed))
             or commit_of(requested, completed or "", record)
             for requested, completed, record in listed
         }
         return in_order(self, self._commits.values())
+
+    def _known(self) -> str:
+        return ",".join(f"{requested}/{completed}" for requested, completed in self._commits)
 
     @reread
     def rollbacks(self) -> dict[str, str]:
@@ -218,8 +221,14 @@ class HudiTable(OpenedTable):
 
     def entries_in(self, folder: str) -> dict[str, ListedFile]:
         """Returns the files and folders in a folder of the table, by name; empty without that folder."""
-        with translated(f"listing '{folder}'"):
-            return listed(self.jvm, self.storage, f"{self.base_path}/{folder}".rstrip("/"))
+        return self.once(lambda: self.entries_of([folder])[folder], "entries", folder)
+
+    def entries_of(self, folders: Sequence[str]) -> dict[str, dict[str, ListedFile]]:
+        """Returns what `entries_in` does for each of these folders."""
+        named = f"'{folders[0]}'" if len(folders) == 1 else f"{len(folders)} folders"
+        with translated(f"listing {named}"):
+            paths = [f"{self.base_path}/{folder}".rstrip("/") for folder in folders]
+            return dict(zip(folders, listed_each(self.jvm, self.storage, paths), strict=True))
 
     def reading(self) -> AbstractContextManager[Any]:
         """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`) as of now. Until the end of the context
@@ -237,6 +246,9 @@ class HudiTable(OpenedTable):
 
     def has_consistent_hashing(self) -> bool:
         """Returns whether the table has metadata of Hudi's consistent-hashing bucket index."""
+        return self.once(self._has_metadata_of_hashing, "consistent hashing")
+
+    def _has_metadata_of_hashing(self) -> bool:
         path = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/{consistent_hashing.FOLDER}")
         with translated("checking for consistent hashing"):
             return bool(self.storage.exists(path))

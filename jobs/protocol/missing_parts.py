@@ -26,6 +26,7 @@ COMPLETED = re.compile(r"(\d+)(?:_\d+)?\.(?:delta)?commit")
 """Names of the files of completed commits, with their requested times."""
 _DEFINED = ("secondary_index_", "expr_index_")
 _NAMED = 5
+_PROPERTIES = f"{FOLDER}/.hoodie"
 _TIMELINE = f"{FOLDER}/.hoodie/timeline"
 
 
@@ -52,17 +53,18 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
     """Returns the refusal if the metadata table lacks one of its folders, its properties, its timeline or its files."""
     if not table.metadata_partitions:
         return []
-    there = table.files_in(FOLDER)
+    of_files = f"{FOLDER}/files"
+    names = {path: set(each) for path, each in table.entries_of([FOLDER, _PROPERTIES, _TIMELINE, of_files]).items()}
+    there, inside = names[FOLDER], names[_PROPERTIES]
     if not there:
         return [_metadata_table_gone(f"There is no {FOLDER}.")]
-    inside = table.files_in(f"{FOLDER}/.hoodie")
-    instants = inside | table.files_in(_TIMELINE)
+    instants = inside | names[_TIMELINE]
     gone = [f"{FOLDER}/{name}" for name in sorted(table.metadata_partitions - there)]
     if not inside & {PROPERTIES, BACKUP}:
         gone.append(f"{FOLDER}/.hoodie/{PROPERTIES}")
     if not any(COMPLETED.fullmatch(name) for name in instants):
         gone.append(f"the instants of {FOLDER}")
-    if "files" in there & table.metadata_partitions and not _has_data(table.files_in(f"{FOLDER}/files")):
+    if "files" in there & table.metadata_partitions and not _has_data(names[of_files]):
         gone.append(f"the files of {FOLDER}/files")
     return [_metadata_table_gone(f"Missing: {', '.join(gone)}.")] if gone else []
 
@@ -70,7 +72,7 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
 def timeline_of_metadata(table: HudiTable) -> set[str]:
     """Returns the names of the files on the metadata table's timeline, which has a folder of its own from table version
     8 on, and of the others beside it."""
-    return table.files_in(f"{FOLDER}/.hoodie") | table.files_in(_TIMELINE)
+    return table.files_in(_PROPERTIES) | table.files_in(_TIMELINE)
 
 
 def _metadata_table_gone(detail: str) -> Problem:

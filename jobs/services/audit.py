@@ -50,6 +50,7 @@ PROOFS: dict[str, Check] = {
     "files of commits": commits.files,
     "sizes of files": commits.sized,
     "files without a commit": timeline.strays,
+    "lost commits": timeline.lost_commits,
     "rows of replacements": commits.replacements,
     "logs of compactions": commits.compactions,
     "parts of the metadata table": table_parts.metadata_table,
@@ -128,7 +129,6 @@ def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], contex
     if not (kind.audited or kind.rewrites) or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
         return None
     try:
-        table.reload()
         table = _as_left(table, result.details)
         checks = dict(PROOFS) if kind.audited else {}
         # Hudi's `rollback_to_instant` takes no lock without the options of one, so it may have come right before the

@@ -23,7 +23,7 @@ from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
-from tests.integration.run import proved, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.serving import eventually
 from tests.integration.writers import At
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 INDEX = BucketIndex(2, ("id",))
+PARTITIONS = ["region=eu", "region=us"]
 SESSION = {
     **tables.LOCK,
     "hoodie.clean.automatic": "false",
@@ -131,10 +132,18 @@ def _found_by_a_filter(spark: SparkSession, base: Path) -> int:
 
 
 @pytest.mark.exhaustive
-def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, base: Path) -> None:
+def test_the_audit_sees_rows_that_a_filter_does_not_find(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(tables.snapshot(spark, base))
     audit = run_job(spark, base, "audit", index=INDEX).details
-    assert (audit["rows"], audit["clean"]) == (len(tables.snapshot(spark, base)), False)
+    assert (audit["rows"], audit["clean"]) == (before, False)
     assert audit["keys_hidden_by_statistics"] > 0
+    # The reads of jobs find all rows, whatever they filter by.
+    monkeypatch.setattr(rows, "narrowed", lambda *_: None)
+    table = hudi_table(spark, base, INDEX)
+    assert rows.current(table).where("ver <= 4").count() == _rows_of_before(spark, base)
+    assert rows.of_partitions(table, PARTITIONS).count() == before
 
 
 @pytest.mark.exhaustive
@@ -214,6 +223,9 @@ def test_a_rewrite_that_is_given_too_few_rows_changes_nothing(
 ) -> None:
     before = tables.snapshot(spark, base)
     monkeypatch.setattr(rows, "_SKIP_NOTHING", {"hoodie.enable.data.skipping": "true"})
+    # Hudi uses the statistics of partitions only where no filter chooses partitions by the values of their fields.
+    monkeypatch.setattr(rows, "narrowed", lambda *_: None)
+    assert rows.of_partitions(hudi_table(spark, base, INDEX), PARTITIONS).count() < len(before)
     params = {"factor": 2, "engine": "hudi"}
     with pytest.raises(RefusedError, match="its base file has"):
         run_job(spark, base, "bucket_expansion", params, index=INDEX, writers_query_pruning_off=True)

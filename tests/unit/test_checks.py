@@ -4,7 +4,7 @@ examination names each check as made or as not made."""
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +22,7 @@ from service.queue.damage_incidents import by_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from jobs.hudi.table import HudiTable
     from jobs.kinds.results import DamageFound, Examination
@@ -52,6 +53,7 @@ NAMES = {
     "indexes",
     "lock",
     "logs of compactions",
+    "lost commits",
     "markers",
     "metadata table",
     "order of instants",
@@ -83,6 +85,9 @@ NAMES = {
 class Table:
     def reload(self) -> None:
         pass
+
+    def unchanged(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def finds(examined: Examined) -> Iterator[Finding]:

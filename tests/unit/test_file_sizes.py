@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from jobs.hudi.file_listing import ListedFile
-from jobs.hudi.records import commit_of
+from jobs.hudi.records import FileSlice, commit_of
 from jobs.services.checks import commits
 
 BASE, LOG = "00000001-ab-0_1-2-3_20260101000000001.parquet", ".00000001-ab-0_20260101000000002.log.1_1-2-3"
@@ -24,6 +24,13 @@ OF_BATCHES = {
 }
 
 
+def sizes_of(**examined: Any) -> list[str]:
+    """Returns what is found of a table; without `slices`, it has no metadata table."""
+    table = SimpleNamespace(is_listed_by_metadata="slices" in examined)
+    found = commits.sized(cast("Any", SimpleNamespace(table=table, **examined)))
+    return [text for finding in found for text in finding.items.values()]
+
+
 def differing(name: str, there: int | None, *said: int, partition: str = "dt=1") -> list[str]:
     """Returns what is found of one file that commits have written with these sizes."""
     path = f"{partition}/{name}".lstrip("/")
@@ -36,8 +43,7 @@ def differing(name: str, there: int | None, *said: int, partition: str = "dt=1")
         for number, size in enumerate(said, 1)
     ]
     entries = {} if there is None else {name: ListedFile(there, 0, is_folder=False)}
-    examined: Any = SimpleNamespace(commits=written, entries={partition: entries})
-    return [text for finding in commits.sized(cast("Any", examined)) for text in finding.items.values()]
+    return sizes_of(commits=written, entries={partition: entries})
 
 
 def _sizes(name: str, size: int) -> dict[str, int]:
@@ -110,3 +116,47 @@ def test_the_rows_of_batches_are_not_held_against_those_of_a_clustering(of_batch
     ]
     examined: Any = SimpleNamespace(commits=written, table=SimpleNamespace(version=9))
     assert [text for each in commits.replacements(examined) for text in each.items.values()] == found
+
+
+def test_each_file_of_each_partition_and_commit_is_compared() -> None:
+    other = BASE.replace("00000001", "00000002")
+    stats = {
+        partition: [
+            {"fileId": name, "path": f"{partition}/{name}", **_sizes(name, size)} for name, size in sizes.items()
+        ]
+        for partition, sizes in {"dt=1": {BASE: 10, other: 20}, "dt=2": {BASE: 30}, "gone": {BASE: 40}}.items()
+    }
+    written = [commit_of("1", "1", {"partitionToWriteStats": {name: of}}) for name, of in stats.items()]
+    entries = {
+        "dt=1": {BASE: ListedFile(10, 0, is_folder=False), other: ListedFile(1, 0, is_folder=False)},
+        "dt=2": {BASE: ListedFile(2, 0, is_folder=False)},
+    }
+    assert sizes_of(commits=written, entries=entries) == [
+        f"dt=1/{other} has 1 bytes, and 1 wrote 20",
+        f"dt=2/{BASE} has 2 bytes, and 1 wrote 30",
+    ]
+
+
+def sliced(base: int, logs: int = 0, *, file_id: str = "f", names: tuple[str, ...] = (LOG,)) -> FileSlice:
+    return FileSlice("dt=1", file_id, f"/lake/dt=1/{BASE}" if base >= 0 else None, max(base, 0), names, logs)
+
+
+def test_files_of_archived_commits_are_read_where_the_metadata_table_says_more_bytes() -> None:
+    def cut_off(said: FileSlice, there: FileSlice, *, is_cut: bool = True, **more: Any) -> list[str]:
+        whole = sliced(1, 1, file_id="other")
+        more = {"commits": [], "entries": {}, "is_cut_off": lambda _: is_cut, **more}
+        return sizes_of(slices=[whole, said], listed_slices=[whole, there], **more)
+
+    assert cut_off(sliced(10, 20), sliced(10, 20)) == cut_off(sliced(0), sliced(11)) == []
+    assert cut_off(sliced(10), sliced(9)) == [f"dt=1/{BASE} is cut off"]
+    assert cut_off(sliced(-1, 20), sliced(-1, 19)) == [f"dt=1/{LOG} is cut off"]
+    # Flink's commits say the sum of all batches.
+    assert cut_off(sliced(10), sliced(9), is_cut=False) == cut_off(sliced(-1, 20), sliced(-1, 19), is_cut=False) == []
+    assert cut_off(sliced(10), sliced(11)) == cut_off(sliced(-1, 20), sliced(-1, 21)) == []
+    # Other checks find files that are not in both.
+    assert cut_off(sliced(-1, 20), sliced(-1, 19, names=())) == []
+    assert cut_off(sliced(10), sliced(-1)) == cut_off(sliced(2, file_id="g"), sliced(1)) == []
+    # The commits of the active timeline say the exact bytes of their files.
+    stats = {"dt=1": [{"fileId": "f", "path": f"dt=1/{LOG}", "totalWriteBytes": 19}]}
+    written = [commit_of("1", "1", {"partitionToWriteStats": stats})]
+    assert cut_off(sliced(-1, 20), sliced(-1, 19), commits=written) == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -74,8 +76,9 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def sized(examined: Examined) -> Iterator[Finding]:
-    """Finds files whose size differs from that in the commit that wrote them. A log has at least the bytes that all its
-    commits appended, because before table version 8 there are several, and the first of them may be archived."""
+    """Finds files whose size differs from that in the commit that wrote them, and files of archived commits that are
+    cut off. A log has at least the bytes that all its commits appended, because before table version 8 there are
+    several, and the first of them may be archived."""
     differing = {}
     appended: Counter[str] = Counter()
     for commit in examined.commits:
@@ -90,6 +93,8 @@ def sized(examined: Examined) -> Iterator[Finding]:
             if listed.bytes < earlier + said or (listed.bytes > said and parse_base_file_name(name)):
                 after = f" after {earlier}" if earlier else ""
                 differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}{after}"
+    with suppress(JobError):  # Other checks need both listings, too, and tell the reason.
+        differing |= _cut_off(examined)
     if differing:
         yield Finding(
             "file-sizes-differ",
@@ -100,6 +105,29 @@ def sized(examined: Examined) -> Iterator[Finding]:
             " or from earlier versions of the objects, or restore a savepoint. Let no job and no service rewrite these"
             " file groups before, because the new files would lack the rows.",
         )
+
+
+def _cut_off(examined: Examined) -> dict[str, str]:
+    """Returns the files of the latest slices that no commit of the active timeline names, and that something has cut
+    off. Only those of slices with fewer bytes than the metadata table says are read. The bytes alone prove nothing,
+    because Flink's commits say the sum of all batches of a checkpoint."""
+    if not examined.table.is_listed_by_metadata:
+        return {}
+    named = {
+        path for commit in examined.commits for of in commit.files.values() for paths in of.values() for path in paths
+    }
+    known = {item.key: item for item in examined.slices}
+    differing = {}
+    for item in examined.listed_slices:
+        said = known.get(item.key)
+        doubtful: list[str] = []
+        if said and item.base_name == said.base_name and item.base_bytes < said.base_bytes:
+            doubtful.append(item.base_name)
+        if said and item.log_files == said.log_files and item.log_bytes < said.log_bytes:
+            doubtful += item.log_files
+        paths = {f"{item.partition}/{name}".lstrip("/") for name in doubtful} - named
+        differing |= {path: f"{path} is cut off" for path in paths if examined.is_cut_off(path)}
+    return differing
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:

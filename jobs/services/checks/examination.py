@@ -33,9 +33,6 @@ def of_table(table: HudiTable, checks: Mapping[str, Check], context: JobContext)
     examination = _Examination(table, context)
     first = examination.run(checks, "checking")
     doubtful = {name: checks[name] for name, found in first.items() if found}
-    if doubtful:
-        # A writer may have been in the middle of a change. After a pause only real damages are found again.
-        table.reload()
     for name, found in examination.run(doubtful, "checking again").items():
         findings += [each.result(name) for each in confirmed(first[name], found)]
     return _made(checks, findings, examination.failed)
@@ -108,7 +105,8 @@ class _Examination:
     def run(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
         """Returns the findings of each check. All checks of one call share what they have read of the table."""
         found: dict[str, list[Finding]] = {}
-        with ExitStack() as opened:
+        # A writer may be in the middle of a change. So a doubtful check is made again, with the table as it is then.
+        with ExitStack() as opened, self._table.unchanged():
             examined = Examined(self._table, opened, self._context)
             for number, (name, check) in enumerate(checks.items(), 1):
                 self._context.step(f"{step} {name} ({number} of {len(checks)})")

@@ -13,15 +13,18 @@ from jobs.contract import converted
 from jobs.errors import JobError
 from jobs.format.file_names import is_fixed, parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
+from jobs.hudi.hadoop import storage_of
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.rows import hidden_by_statistics
 from jobs.job_context import JobContext
 from jobs.kinds.results import Cure, DamageFound
+from jobs.protocol.archival_limits import completed_commits
 from jobs.services.checks.folders import unlisted_folders
 from jobs.services.checks.row_counts import count_rows, first_and_last_keys
+from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from msgspec import UnsetType
 
@@ -60,17 +63,26 @@ class Finding:
 class Examined:
     """A table under examination, which caches what several checks read. Each part is read when a check first needs it,
     because any part may be damaged: then only that check ends, with a `JobError`. `opened` closes the Hudi client and
-    the reader of the metadata table; `context` is that of the job."""
+    the reader of the metadata table; `context` is that of the job. `partitions` are those of the table, if these need
+    not be looked for."""
 
-    def __init__(self, table: HudiTable, opened: ExitStack, context: JobContext | None = None) -> None:
+    def __init__(
+        self,
+        table: HudiTable,
+        opened: ExitStack,
+        context: JobContext | None = None,
+        partitions: Collection[str] | None = None,
+    ) -> None:
         self.table = table
+        self._partitions = partitions
         self.context = context or JobContext()
         self._opened = opened
         self._reader = opened.enter_context(ExitStack())
 
-    def of(self, table: HudiTable) -> Examined:
-        """Returns an `Examined` of another table that shares what is opened."""
-        return Examined(table, self._opened, self.context)
+    def of(self, table: HudiTable, partitions: Collection[str]) -> Examined:
+        """Returns an `Examined` of another table with these partitions, which has just been opened."""
+        self._opened.enter_context(table.unchanged(reload=False))
+        return Examined(table, self._opened, self.context, partitions)
 
     @cached_property
     def client(self) -> WriteClient:
@@ -90,7 +102,7 @@ class Examined:
 
     @cached_property
     def slices(self) -> list[FileSlice]:
-        return self._listed.file_slices()
+        return self._listed.file_slices() if self.table.is_listed_by_metadata else self.listed_slices
 
     @cached_property
     def listed_slices(self) -> list[FileSlice]:
@@ -127,11 +139,44 @@ class Examined:
 
     @cached_property
     def entries(self) -> dict[str, dict[str, ListedFile]]:
-        known = set(self._listed.partitions())
+        known = set(self._listed.partitions() if self._partitions is None else self._partitions)
         with suppress(JobError):
             known |= {partition for commit in self.commits for partition in commit.files}
-        found = {partition: self.table.entries_in(partition) for partition in sorted(known)}
+        found = self.table.entries_of(sorted(known))
         return found | unlisted_folders(self.table, found)
+
+    @cached_property
+    def files_of_unknown_instants(self) -> dict[str, list[str]]:
+        """The paths of data files by their instants, if these are later than the first one of the timeline, which does
+        not have them."""
+        found = self._unknown(self.instants)
+        if found:
+            # The timeline must be read after the files were listed, to have the instant of each.
+            self.table.reload()
+            found = self._unknown(self.table.instants())
+        return found
+
+    def _unknown(self, instants: Sequence[Instant]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        completed = completed_commits(instants)
+        known = {item.requested for item in instants}
+        for partition, names in self.files.items() if completed else ():
+            for name in names:
+                parsed = parse_base_file_name(name) or parse_log_file_name(name)
+                if parsed and parsed.instant not in known and parsed.instant >= completed[0]:
+                    found.setdefault(parsed.instant, []).append(_path(partition, name))
+        return found
+
+    def is_cut_off(self, path: str) -> bool:
+        """Returns whether a base file lacks its footer, or a log ends in the midst of a block. The path is relative to
+        the base path."""
+        if ".log." in path:
+            return self.client.late_files.is_cut_off(path)
+        try:
+            with storage_of(self.table).read_parquet(f"{self.table.base_path}/{path}"):
+                return False
+        except DamagedFileError:
+            return True
 
     @cached_property
     def strays(self) -> set[str]:

@@ -27,14 +27,16 @@ def unlisted_folders(
     waiting = sorted(above)
     unknown = 0
     while waiting:
-        path = waiting.pop()
-        entries = known.get(path) or table.entries_in(path)
-        if path not in known and any(name.startswith(PARTITION_METADATA) for name in entries):
-            found[path] = dict(entries)
-        for name, entry in entries.items():
-            below = f"{path}/{name}".lstrip("/")
-            if entry.is_folder and not name.startswith(".") and below not in known and below not in above:
-                unknown += 1
-                if unknown <= _MOST:
-                    waiting.append(below)
+        listed = {path: entries for path in waiting if (entries := known.get(path))}
+        listed |= table.entries_of([path for path in waiting if path not in listed])
+        waiting = []
+        for path, entries in listed.items():
+            if path not in known and any(name.startswith(PARTITION_METADATA) for name in entries):
+                found[path] = dict(entries)
+            for name, entry in entries.items():
+                below = f"{path}/{name}".lstrip("/")
+                if entry.is_folder and not name.startswith(".") and below not in known and below not in above:
+                    unknown += 1
+                    if unknown <= _MOST:
+                        waiting.append(below)
     return found

@@ -34,6 +34,8 @@ def writes(examined: Examined) -> Iterator[Finding]:
 
 def rollbacks(examined: Examined) -> Iterator[Finding]:
     """Finds rollbacks that stay pending, and those without a plan."""
+    if all(item.action != "rollback" for item in examined.table.pending()):
+        return
     if old := leftovers.old_rollbacks(examined.table, examined.client):
         yield Finding(
             "rollback-unfinished",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 INDEXES_UNBUILT = "indexes-unbuilt"
 
 _TIMELINES = (".hoodie", ".hoodie/timeline")
+_COMPLETED = re.compile(r"\d+(?:_\d+)?\.(?:delta|replace)?commit")
 
 # `HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP`, without its last digits.
 _SOLO = "0" * 14
@@ -43,7 +45,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
     if not problems and "files" in table.metadata_partitions:
         # The metadata table is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
-        for finding in commits.files(metadata := examined.of(its)):
+        for finding in commits.files(metadata := examined.of(its, table.metadata_partitions)):
             # Dropping an index removes its folder, but not the commits that name its files.
             dropped = _dropped(metadata)
             items = {
@@ -123,7 +125,7 @@ def timeline_layout(examined: Examined) -> Iterator[Finding]:
     """Finds completed instants in the place where a timeline of another layout has them."""
     own = examined.table.timeline_path.rstrip("/")
     found = {
-        folder: sum(bool(missing_parts.COMPLETED.fullmatch(name)) for name in examined.table.files_in(folder))
+        folder: sum(bool(_COMPLETED.fullmatch(name)) for name in examined.table.files_in(folder))
         for folder in _TIMELINES
         if not own.endswith(f"/{folder}")
     }

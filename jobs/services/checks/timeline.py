@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.errors import JobError
 from jobs.format.appearance import appearances, inversions
-from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.kinds.archival import ArchivalParams
 from jobs.kinds.results import Cure
 from jobs.protocol.archival_limits import completed_commits, limits
@@ -27,6 +28,9 @@ _MANY_COMMITS = 60
 def files(examined: Examined) -> Iterator[Finding]:
     """Finds instants whose files are unreadable, empty or missing, and instants that were rolled back after they had
     completed."""
+    with suppress(JobError):
+        # What can be read here is not read again.
+        _ = examined.commits
     broken = examined.table.unreadable_instants()
     listed = examined.timeline_files
     states: dict[str, set[str]] = {}
@@ -117,22 +121,30 @@ def order(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def lost_commits(examined: Examined) -> Iterator[Finding]:
+    """Finds data files whose instants are unknown, although these are later than the first instant of the timeline."""
+    found = examined.files_of_unknown_instants
+    undone = examined.client.late_files.rolled_back() if found else {}
+    lost = {
+        instant: f"{instant} ({len(files)} files)"
+        for instant, files in found.items()
+        if instant not in undone and not examined.table.was_archived(instant)
+    }
+    if lost:
+        yield Finding(
+            "commit-missing",
+            "Data files belong to instants that the timeline does not have",
+            lost,
+            "No reader sees their rows, and nothing removes the files. If such an instant had replaced other files,"
+            " readers see the rows of these again.",
+            "If the file of a commit was deleted from the timeline, put it back from a backup. If a writer's rollback "
+            "left the files, write the batch again, and delete them.",
+        )
+
+
 def unknown_files(examined: Examined) -> Iterator[Finding]:
-    """Finds data files with instants that are missing on the timeline, although these are later than its first
-    instant."""
-    # The files are listed first, so that the timeline, which is read afterwards, has each file's instant.
-    listed = examined.files
-    instants = examined.table.instants()
-    known = {item.requested for item in instants}
-    completed = completed_commits(instants)
-    if not completed:
-        return
-    found: dict[str, list[str]] = {}
-    for partition, names in listed.items():
-        for name in names:
-            parsed = parse_base_file_name(name) or parse_log_file_name(name)
-            if parsed and parsed.instant not in known and parsed.instant >= completed[0]:
-                found.setdefault(parsed.instant, []).append(f"{partition}/{name}" if partition else name)
+    """Finds data files of instants that were rolled back."""
+    found = examined.files_of_unknown_instants
     undone = examined.client.late_files.rolled_back() if found else {}
     late = [file for instant, files in found.items() if instant in undone for file in files]
     if late:
@@ -144,20 +156,6 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
             "a rolled-back base file hide the rows of the previous base file.",
             "The writer of these files went on after its rollback. A repair with `leftovers` removes them.",
             Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
-        )
-    lost = {
-        instant: f"{instant} ({len(files)} files)"
-        for instant, files in found.items()
-        if instant not in undone and not examined.table.was_archived(instant)
-    }
-    if lost:
-        yield Finding(
-            "commit-missing",
-            "Data files belong to instants that the timeline does not have",
-            lost,
-            "No reader sees their rows, and nothing removes the files.",
-            "If the file of a commit was deleted from the timeline, put it back from a backup. If a writer's rollback "
-            "left the files, write the batch again, and delete them.",
         )
 
 
