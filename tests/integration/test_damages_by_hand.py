@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.services.checks.finding import Examined
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -50,6 +52,13 @@ def test_a_log_that_is_cut_off_in_the_midst_of_a_block(spark: SparkSession, base
     assert tables.snapshot(spark, base) != before
 
     assert found(spark, base)["file-sizes-differ"]["detail"].startswith(f"{log.name} has {len(whole) // 2} bytes, and ")
+    # The content shows it, too, where the commit of the file is archived.
+    others = [min(base.glob(".0000*.log.*_*-*-*")), min(base.glob("*.parquet"))]
+    (short := base / "short.parquet").write_bytes(others[1].read_bytes()[:-10])
+    with ExitStack() as opened:
+        examined = Examined(hudi_table(spark, base, INDEX), opened)
+        assert [examined.is_cut_off(path.name) for path in (log, short, *others)] == [True, True, False, False]
+    short.unlink()
     log.write_bytes(whole)
     assert found(spark, base, rows=True) == {}
 
