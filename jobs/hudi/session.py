@@ -77,6 +77,8 @@ _COMPILE_LATER = " ".join(
 )
 # The JVM samples its counters twenty times a second by default, which is a third of what an idle JVM costs.
 _SAMPLE_SELDOM = "-XX:PerfDataSamplingInterval=1000"
+# Hudi measures objects by JOL, which first starts two more JVMs that try to read the memory of this one, in vain.
+_MEASURE_FROM_WITHIN = "-Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _PACKAGES, _IVY, _IVY_SETTINGS = "spark.jars.packages", "spark.jars.ivy", "spark.jars.ivySettings"
@@ -139,6 +141,7 @@ def start_session(
             "-XX:+ExitOnOutOfMemoryError",
             _COMPILE_LATER,
             _SAMPLE_SELDOM,
+            _MEASURE_FROM_WITHIN,
             java_options,
             chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""),
         )

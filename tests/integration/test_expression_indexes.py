@@ -45,49 +45,48 @@ def dead_write(spark: SparkSession, base: Path) -> Any:
     return next((each for each in details["findings"] if each["type"] == "dead-write"), None)
 
 
+def refused_and_cleaned_by_hudi(spark: SparkSession, base: Path, options: dict[str, str], detail: str) -> None:
+    """Runs a cleaning, which is refused, and Hudi's own cleaner; asserts that an audit finds what that has done."""
+    dry = run_job(spark, base, "cleaning", {"retain": 1}, index=None, dry_run=True).details["refusals"]
+    assert [(each["type"], each["detail"]) for each in dry] == [("expression-index", detail)]
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "cleaning", {"retain": 1}, index=None)
+    assert [reason.type for reason in refused.value.reasons] == ["expression-index"]
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=2), base, {**options, **OWN_CLEANER})
+    assert list((base / ".hoodie" / "timeline").glob("*.clean"))
+    found = findings(spark, base)
+    assert MIXED in found
+    assert "statistics-incomplete" not in found  # Queries by the statistics still find all rows.
+    (remedy,) = [each.remedy for each in archival_limits(spark, base) if each.type == "cleaning"]
+    assert remedy.startswith("Drop the expression index")
+
+
+def test_a_clean_that_will_stop_all_writers_is_refused_and_found(spark: SparkSession, base: Path) -> None:
+    options = indexed.write(spark, base, {**indexed.STATISTICS, **indexed.YEAR}, table_type=COW, partitioned=False)
+    refused_and_cleaned_by_hudi(spark, base, options, "expr_index_day in column_stats")
+
+
 def write_again(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     """Writes several times, because it depends on the hash values of the names of files whether a write fails."""
     for ts in range(3, 33):
         tables.upsert(tables.rows(spark, 0, COUNT, ts=ts), base, options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("index", "detail", "partitioned"),
     [
         ({**indexed.STATISTICS, **indexed.YEAR}, "expr_index_day in column_stats", False),
-        pytest.param(
-            {**indexed.STATISTICS, **indexed.YEAR},
-            "expr_index_day in column_stats",
-            True,
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param(
-            {**indexed.BLOOM, **indexed.UPPER_REGION},
-            "expr_index_region in bloom_filters",
-            False,
-            marks=pytest.mark.exhaustive,
-        ),
+        ({**indexed.STATISTICS, **indexed.YEAR}, "expr_index_day in column_stats", True),
+        ({**indexed.BLOOM, **indexed.UPPER_REGION}, "expr_index_region in bloom_filters", False),
     ],
 )
 def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
     spark: SparkSession, base: Path, index: dict[str, str], detail: str, *, partitioned: bool
 ) -> None:
     options = indexed.write(spark, base, index, table_type=COW, partitioned=partitioned)
-    dry = run_job(spark, base, "cleaning", {"retain": 1}, index=None, dry_run=True).details["refusals"]
-    assert [(each["type"], each["detail"]) for each in dry] == [("expression-index", detail)]
-    with pytest.raises(RefusedError) as refused:
-        run_job(spark, base, "cleaning", {"retain": 1}, index=None)
-    assert [reason.type for reason in refused.value.reasons] == ["expression-index"]
     assert findings(spark, base) == {}
-
-    # Hudi's own cleaner, in a writer.
-    tables.upsert(tables.rows(spark, 0, COUNT, ts=2), base, {**options, **OWN_CLEANER})
-    assert list((base / ".hoodie" / "timeline").glob("*.clean"))
-    found = findings(spark, base)
-    assert MIXED in found
-    (remedy,) = [each.remedy for each in archival_limits(spark, base) if each.type == "cleaning"]
-    assert remedy.startswith("Drop the expression index")
-    assert "statistics-incomplete" not in found  # Queries by the statistics still find all rows.
+    refused_and_cleaned_by_hudi(spark, base, options, detail)
     assert all(indexed.found_by_indexes(spark, base, CONDITIONS))
     with pytest.raises(Py4JJavaError, match="mismatched partition path"):
         write_again(spark, base, options)

@@ -180,7 +180,7 @@ def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
     assert len(proved(spark, base, 4)) == 70
 
 
-@pytest.mark.parametrize("is_gone", [True, False])
+@pytest.mark.parametrize("is_gone", [pytest.param(True, marks=pytest.mark.exhaustive), False])
 def test_a_rollback_that_stays_pending_is_found_and_finished(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, *, is_gone: bool
 ) -> None:

@@ -72,6 +72,10 @@ def works(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
         run_job(spark, base, kind, params, index=None)
         assert tables.snapshot(spark, base, metadata=True) == expected, kind
     assert by_both_readers(spark, base) == expected
+    goes_on(spark, base, options)
+
+
+def goes_on(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
     assert len(by_both_readers(spark, base)) == 50
     assert run_job(spark, base, "audit", index=None).details["clean"]
@@ -144,7 +148,10 @@ def test_a_missing_or_incomplete_metadata_table_is_reported_and_rebuilt(
     run_job(spark, base, found["cure"]["kind"], found["cure"]["params"], index=None, declared=STOPPED)
     assert by_both_readers(spark, base) == expected
     assert findings(spark, base) == {}
-    works(spark, base, options)
+    if partitioned:
+        works(spark, base, options)
+    else:
+        goes_on(spark, base, options)
 
 
 @pytest.mark.exhaustive
@@ -235,7 +242,7 @@ def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark
 
 
 def test_a_table_is_gone_only_without_its_properties(spark: SparkSession, base: Path) -> None:
-    write(spark, base)
+    write(spark, base, partitioned=False)
     (base / ".hoodie" / "hoodie.properties").unlink()
     with pytest.raises(TableGoneError):
         run_job(spark, base, "diagnosis", index=None)

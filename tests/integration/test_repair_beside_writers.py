@@ -105,12 +105,10 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     assert len(proved(spark, base, after, index)) == 330
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("table_type", "version", "partitioned"),
-    [
-        (COW, 9, False),
-        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)]),
-    ],
+    [(COW, 9, False), *((*each, True) for each in [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)])],
 )
 def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back_or_the_delete_is_named(
     spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool

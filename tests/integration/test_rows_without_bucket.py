@@ -63,10 +63,8 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     assert len(proved(spark, base, tables.INDEX)) == 360
 
 
-@pytest.mark.parametrize(
-    ("table_type", "version"),
-    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)])
 def test_a_write_that_commits_after_its_file_group_was_taken_out_of_use_is_repaired_by_the_same_job(
     spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:

@@ -223,6 +223,8 @@ FLINK_STATE_DISORDER = Scenario(
 # Scenarios that `--exhaustive` adds. A smaller one has each fault and each kind of writer of the first six, and each
 # service of the next five.
 LARGE = (
+    NEW_PARTITION_FENCE,
+    PREPPED_FENCE,
     TWO_BATCHES,
     CRASH_BESIDE_TWO,
     LOST_LOCK,

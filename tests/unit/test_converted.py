@@ -54,6 +54,7 @@ for number in range(300):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [_PROGRAM, _PROGRAM_OF_CLIENT], ids=["service", "client"])
 def test_threads_that_meet_a_new_type_at_once_get_its_values(program: str) -> None:
     ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=60)

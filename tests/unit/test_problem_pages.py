@@ -121,6 +121,7 @@ def test_a_sentence_says_what_it_is_about() -> None:
     assert dangling == {}
 
 
+@pytest.mark.slow
 def test_browsers_get_a_page_and_programs_get_json(client: TestClient) -> None:
     for name, found in every_type().items():
         page = client.get(f"/problems/{name}", headers=BROWSER)

@@ -116,7 +116,14 @@ def a_policy(rng: Random) -> Policy:
     )
 
 
-@pytest.mark.parametrize("seed", [*range(8), 23])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(3, 5),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 7, 23)),
+        *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (0, 1, 4, 6)),
+    ],
+)
 def test_skipping_commits_that_change_no_decision_changes_no_outcome(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
