@@ -267,6 +267,20 @@ def expect_rows_of(spark: SparkSession, base: Path, instant: str, index: BucketI
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("bytes_left", [0, 700])
+def test_a_replacement_whose_commit_was_written_in_part(spark: SparkSession, base: Path, bytes_left: int) -> None:
+    """Hudi lists no file slices while it cannot read the file."""
+    tables.write_table(spark, base, count=60, partitioned=False, table_type=COW)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    (commit,) = (base / ".hoodie" / "timeline").glob("*_*.replacecommit")
+    commit.write_bytes(commit.read_bytes()[:bytes_left])
+    details = run_job(spark, base, "audit", index=INDEX).details
+    (broken,) = [each for each in details["findings"] if each["type"] == "timeline-file-broken"]
+    assert commit.name.partition("_")[0] in broken["detail"]
+    assert not details["clean"]
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_first", [True, False])
 def test_rows_of_an_overwritten_table_that_a_clustering_of_hudi_brings_back(
     spark: SparkSession, base: Path, *, is_first: bool

@@ -53,7 +53,8 @@ def files(examined: Examined) -> Iterator[Finding]:
             {instant: f"{instant} ({reason})" for instant, reason in broken.items()},
             "Readers and writers fail, or treat the commit as one without files.",
             "Put the file back from a backup or an earlier version of the object. No job can repair this, because the "
-            "file is the only record of what the commit wrote.",
+            "file is the only record of what the commit wrote. If the disk was full then, the batch has failed: stop "
+            "the writers, delete the file, so that the instant is pending again, and roll that back.",
         )
     # Hudi reads only one of several completed files. Before table version 8 there is only the last one, which has
     # overwritten the others.
