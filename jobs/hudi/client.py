@@ -26,6 +26,7 @@ from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
+from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.partition_ttl import PartitionTtl
 from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
@@ -161,7 +162,8 @@ class WriteClient(AbstractContextManager["WriteClient"]):
             self._present_schema()
             indexes.require_state(self._table, self._indexes)
             require()
-            self._client.commitCompaction(instant, begun, self._jvm.nothing())
+            with taken_back(self._table, instant), translated("committing the compaction"):
+                self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
 
     def _present_schema(self) -> str:
@@ -333,7 +335,8 @@ class WriteClient(AbstractContextManager["WriteClient"]):
             metadata["partitionToWriteStats"].setdefault(file.partition, []).append(write_stats.of_new_file(file))
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
-        with translated("committing"), span("commit", hudi__instant=instant):
+        commit = span("commit", hudi__instant=instant)
+        with taken_back(self._table, instant), translated("committing"), commit:
             # Passing the metadata as JSON takes one call of the JVM instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))

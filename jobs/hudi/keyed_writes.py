@@ -23,6 +23,7 @@ from jobs.hudi import hashing_metadata
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import METADATA_NOT_COMPACTED
+from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class KeyedWrites(ClientPart):
             instant = str(self._client.startCommit(action))
         wrote: list[Any] = []
         try:
-            with translated("writing rows"):
+            with taken_back(self._table, instant), translated("writing rows"):
                 yield instant, wrote
                 metadata = self._jvm.some(self._jvm.map(extra))
                 nothing = self._jvm.nothing()

@@ -109,7 +109,7 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
     first and the last key of up to 200 partitions.
     """
     context.step("listing")
-    found = _counts(table)
+    found = _counted(table)
     reads = order.params.rows
     examination = of_table(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context)
     if reads:
@@ -148,6 +148,19 @@ def _as_left(table: HudiTable, details: KindResult) -> HudiTable:
         return table
     index = BucketIndex(details.num_buckets, details.hash_fields or ()) if details.num_buckets else None
     return HudiTable(table.jvm, replace(table.declared, index=index))
+
+
+def _counted(table: HudiTable) -> AuditResult:
+    """Returns the counts of files. There are none if a file of the timeline cannot be read, which a check then names,
+    because Hudi lists no file slices."""
+    try:
+        return _counts(table)
+    except (CancelledError, LeaseLostError, TimedOutError):
+        raise
+    except JobError:
+        if not table.unreadable_instants():
+            raise
+        return AuditResult()
 
 
 def _counts(table: HudiTable) -> AuditResult:

@@ -267,6 +267,38 @@ def expect_rows_of(spark: SparkSession, base: Path, instant: str, index: BucketI
 
 
 @pytest.mark.exhaustive
+def test_an_incremental_reader_misses_one_of_two_commits_with_the_same_completion_time(
+    spark: SparkSession, base: Path
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, metadata=False)
+    tables.upsert(tables.rows(spark, 60, 70), base, options)
+    timeline = base / ".hoodie" / "timeline"
+    first, second = sorted(timeline.glob("*_*.deltacommit"))
+    assert found(spark, base, index=INDEX) == {}
+    reader = spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
+    time = first.stem.partition("_")[2]
+    second.rename(timeline / f"{second.stem.partition('_')[0]}_{time}.deltacommit")
+    # The consumer has read the first commit before the second one completed.
+    assert reader.option("hoodie.datasource.read.begin.instanttime", time).load(str(base)).count() == 0
+    expected = f"{first.stem.partition('_')[0]} and {second.stem.partition('_')[0]} at {time}"
+    assert found(spark, base, index=INDEX)["completion-times-equal"] == expected
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bytes_left", [0, 700])
+def test_a_replacement_whose_commit_was_written_in_part(spark: SparkSession, base: Path, bytes_left: int) -> None:
+    """Hudi lists no file slices while it cannot read the file."""
+    tables.write_table(spark, base, count=60, partitioned=False, table_type=COW)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    (commit,) = (base / ".hoodie" / "timeline").glob("*_*.replacecommit")
+    commit.write_bytes(commit.read_bytes()[:bytes_left])
+    details = run_job(spark, base, "audit", index=INDEX).details
+    (broken,) = [each for each in details["findings"] if each["type"] == "timeline-file-broken"]
+    assert commit.name.partition("_")[0] in broken["detail"]
+    assert not details["clean"]
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_first", [True, False])
 def test_rows_of_an_overwritten_table_that_a_clustering_of_hudi_brings_back(
     spark: SparkSession, base: Path, *, is_first: bool

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +26,8 @@ from jobs.worker.write_probes import WriteProbes
 from service.lake.storage import open_storage
 from service.model import storage_errors
 from tests.integration import tables
-from tests.integration.run import run_job
+from tests.integration.run import perform_order, proved, run_job, work_order
+from tests.integration.writers import At
 from tests.support import s3, unwritable
 from tests.support.session_storage import reached_by
 
@@ -95,6 +97,35 @@ def test_a_full_disk_is_reported_and_its_table_is_unchanged(spark: SparkSession,
         run_job(spark, base, "compaction")
         tables.upsert(tables.rows(spark, 0, 5, ts=9), base, options)
         assert len(tables.in_order(spark, base, 4)) == 40
+
+
+@pytest.mark.parametrize("pages", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_a_commit_that_a_full_disk_leaves_in_part_is_taken_back(
+    spark: SparkSession, tmp_path: Path, pages: int
+) -> None:
+    """Hudi puts the file of the commit in its place, empty or with the beginning of its content."""
+    disk = tmp_path / "disk"
+    shape: dict[str, Any] = {"table_type": "COPY_ON_WRITE", "partitioned": False, "metadata": False}
+    with unwritable.small_disk(disk, "64m"):
+        base = disk / "trips"
+        options = tables.write_table(spark, base, count=40, **shape)
+        before = tables.in_order(spark, base, 4)
+
+        def fill() -> None:
+            (disk / "room").write_bytes(bytes(4096 * pages))
+            unwritable.fill(disk)
+            (disk / "room").unlink()
+
+        order = work_order(base, "clustering", {"sort_by": ["city"]})
+        with pytest.raises(StorageFullError):
+            perform_order(spark, order, context := At("committing", fill))
+        assert tables.in_order(spark, base, 4) == before
+        (disk / "filling").unlink()
+        perform_order(spark, replace(order, attempt=2, earlier_instants=tuple(context.instants)))
+        assert tables.left_behind(base) == []
+        assert proved(spark, base, 4) == before
+        tables.upsert(tables.rows(spark, 0, 50, ts=9), base, options)
+        assert len(tables.in_order(spark, base, 4)) == 50
 
 
 def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(spark: SparkSession, base: Path) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # `<requested>_<completed>.<action>` (before table version 8 without the latter), `<requested>.<action>.<state>`.
 _FILE = re.compile(r"(?P<requested>\d{14,})(_\d+)?\.(?P<action>[a-z]+)(\.(?P<state>requested|inflight))?")
+# The names of completed writes from table version 8 on.
+_WRITE = re.compile(r"(?P<requested>\d{14,})_(?P<completed>\d{14,})\.(commit|deltacommit|replacecommit)")
 _WITH_REQUEST = frozenset({"commit", "deltacommit", "replacecommit", "clean"})
 # Hudi's archiver begins at 30 by default (`hoodie.keep.max.commits`).
 _MANY_COMMITS = 60
@@ -57,7 +59,8 @@ def files(examined: Examined) -> Iterator[Finding]:
             {instant: f"{instant} ({reason})" for instant, reason in broken.items()},
             "Readers and writers fail, or treat the commit as one without files.",
             "Put the file back from a backup or an earlier version of the object. No job can repair this, because the "
-            "file is the only record of what the commit wrote.",
+            "file is the only record of what the commit wrote. If the disk was full then, the batch has failed: stop "
+            "the writers, delete the file, so that the instant is pending again, and roll that back.",
         )
     # Hudi reads only one of several completed files. Before table version 8 there is only the last one, which has
     # overwritten the others.
@@ -107,7 +110,8 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def order(examined: Examined) -> Iterator[Finding]:
-    """Finds instants that appeared after another one had completed, although their time is earlier."""
+    """Finds instants that appeared after another one had completed, although their time is earlier, and commits that
+    completed in the same millisecond."""
     listed = examined.timeline_files
     found = inversions(appearances({name: file.modified_ms for name, file in listed.items()}))
     if found:
@@ -118,6 +122,20 @@ def order(examined: Examined) -> Iterator[Finding]:
             "Hudi orders by these times: an older row replaces a newer one, and a compaction may miss rows.",
             "The clocks of writers differ, or their time zones, and the table's timeline is in local time. Let all"
             " writers run in one zone with synchronized clocks, and compare the rows with their source.",
+        )
+    at: dict[str, list[str]] = {}
+    for name in sorted(listed):
+        if match := _WRITE.fullmatch(name):
+            at.setdefault(match["completed"], []).append(match["requested"])
+    if together := {time: f"{' and '.join(each)} at {time}" for time, each in at.items() if len(each) > 1}:
+        yield Finding(
+            "completion-times-equal",
+            "Commits have the same completion time",
+            together,
+            "An incremental query or a stream that has read one of them before the other completed goes on after this "
+            "time, and never reads the other.",
+            "Writers without a common lock made them, or a clock that was set back. Give all writers the same lock, and"
+            " let consumers read these commits again.",
         )
 
 

@@ -1,0 +1,30 @@
+"""The overwrites that came after a stale write, by the order and the times of the commits."""
+
+from __future__ import annotations
+
+from jobs.format.stale_writes import CompletedWrite
+from jobs.hudi.records import Commit
+from jobs.services.later_overwrites import since
+
+
+def _commit(instant: str, completed: str, operation: str = "UPSERT", *replaced: tuple[str, str]) -> Commit:
+    write = CompletedWrite(instant, operation, replaced=frozenset(replaced))
+    return Commit(write, completed, {}, {}, {}, {})
+
+
+def test_only_overwrites_that_begin_after_the_end_of_the_write_remove_its_rows_and_only_in_their_partitions() -> None:
+    commits = [
+        _commit("01", "02", "INSERT_OVERWRITE", ("p", "f0")),
+        _commit("03", "05"),
+        _commit("04", "06", "INSERT_OVERWRITE", ("q", "f1")),
+        _commit("07", "08", "CLUSTER", ("r", "f2")),
+        _commit("09", "10", "DELETE_PARTITION", ("p", "f3"), ("s", "f4")),
+        _commit("11", "12"),
+    ]
+    assert since(commits, {"03", "11"}) == {("03", "p"): "09", ("03", "s"): "09"}
+
+
+def test_the_instant_counts_where_the_completion_is_not_known() -> None:
+    """Commits of a copied table of version 6 have no later time than their instants."""
+    commits = [_commit("03", "03"), _commit("05", "05", "INSERT_OVERWRITE_TABLE", ("", "f1"))]
+    assert since(commits, {"03"}) == {("03", ""): "05"}
