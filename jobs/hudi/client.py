@@ -221,10 +221,11 @@ class WriteClient(AbstractContextManager["WriteClient"]):
     def empty_rollbacks(self) -> frozenset[str]:
         """Returns the pending rollbacks whose plan is an empty file. Their clients died while they wrote the plan,
         before they rolled anything back."""
-        if all(item.action != "rollback" for item in self._table.pending()):
+        pending = frozenset(item.requested for item in self._table.pending() if item.action == "rollback")
+        if not pending:
             return frozenset()
         plans = {name: each for name, each in self._table.timeline_files().items() if name.endswith(_ROLLBACK_PLAN)}
-        return frozenset(name.removesuffix(_ROLLBACK_PLAN) for name, each in plans.items() if not each.bytes)
+        return pending & {name.removesuffix(_ROLLBACK_PLAN) for name, each in plans.items() if not each.bytes}
 
     def _rollback_plans(self) -> Iterator[tuple[Any, Any]]:
         """Yields the unfinished rollbacks with their plans, without those that are empty. Hudi deletes these when it

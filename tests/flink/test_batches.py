@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from jobs.contract import BucketIndex
     from tests.flink.cluster import FlinkCluster
 
 # In MB; the default is 256.
@@ -97,7 +98,37 @@ def test_no_check_takes_the_batches_of_a_checkpoint_for_a_damage(
         assert found.none, (metadata, found)
 
 
-def audited(spark: SparkSession, base: Path) -> list[Any]:
-    details = run_job(spark, base, "audit").details
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("merges", ["false", "true"])
+def test_no_check_takes_the_files_of_a_job_that_only_appends_for_a_damage(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, merges: str
+) -> None:
+    base = tmp_path / "numbers"
+    appending = {"index.type": "", "hoodie.bucket.index.num.buckets": "", "write.operation": "insert"}
+    options = {
+        **BESIDE_OTHERS,
+        **SMALL_BATCHES,
+        **appending,
+        "write.insert.cluster": merges,
+        "metadata.enabled": "true",
+    }
+    job = FlinkJob(
+        base, last=3999, keys=4000, late=3000, rate=500, table_type=COW, checkpoint_seconds=2, options=options
+    )
+    flink.wait(flink.start(job), "FINISHED")
+    timeline.wait_until_complete(base)
+    assert audited(spark, base, None) == []
+
+    for kind in ("clustering", "cleaning"):
+        done = run_job(spark, base, kind, JOBS[kind], index=None, writers_stopped=True)
+        assert done.details.get("audit", {}).get("findings", []) == [], (kind, done)
+    assert audited(spark, base, None) == []
+    found = differences(spark, base, job.expected())
+    assert found.none, found
+
+
+def audited(spark: SparkSession, base: Path, index: BucketIndex | None = INDEX) -> list[Any]:
+    details = run_job(spark, base, "audit", index=index).details
     assert details["unchecked"] == [], details
     return list(details["findings"])
