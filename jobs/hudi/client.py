@@ -178,10 +178,10 @@ class WriteClient(AbstractContextManager["WriteClient"]):
 
     # -- instants of dead writers
 
-    def rollback(self, instant: str) -> None:
+    def rollback(self, instant: str, require: Callable[[], None] = lambda: None) -> None:
         """Rolls back a pending instant: its data files, markers, entries on the timeline, hashing config or metadata.
         A completed instant is not rolled back here, although Hudi would do so. The lock must be held, so that nothing
-        completes in between.
+        completes in between; `require` raises if it is lost.
         """
         if self._table.state_of(instant) == "COMPLETED":
             logger.warning("%s has completed in the meantime and is not rolled back", instant)
@@ -190,6 +190,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         self.late_files.marked_files(instant)
         # While the instant is pending, Hudi ignores what it has said about buckets; afterwards Hudi may believe it.
         hashing_metadata.forget(self._table, instant)
+        require()
         with translated(f"rolling back {instant}"):
             self._client.rollback(instant)
             self.forget_heartbeat(instant)

@@ -85,7 +85,8 @@ def remove_late(table: HudiTable, client: WriteClient, instant: str) -> None:
         if commit is None and instant not in late.rolled_back():
             return
         committed = commit.file_names if commit else frozenset()
-        files = late.marked_files(instant) | late.files_of({instant: instant}).get(instant, set())
+        # No Spark job, which the worker cancels now.
+        files = late.files_of({instant: instant}).get(instant, set())
         names = {file: file.rpartition("/")[2] for file in files}
         if late.remove(
             instant, [file for file, name in names.items() if name not in committed and ".log." not in name]

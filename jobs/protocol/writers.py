@@ -90,14 +90,13 @@ class Writers:
     def fence(self, instant: str) -> None:
         """Rolls back a live writer's instant, so that its commit fails. The lock must be held."""
         logger.warning("rolling back %s: its writer would write to the old file groups", instant)
-        # Hudi's rollback deletes files first. Without the lock the write could commit meanwhile.
-        self._lock.verify()
         # The markers are read before the rollback removes them, because in an object store a file appears only when it
         # is complete.
         announced: set[str] = set()
         with _retried_later(instant):
             announced = self._client.late_files.marked_files(instant)
-        self._client.rollback(instant)
+        # Hudi's rollback deletes files first. Without the lock the write could commit meanwhile.
+        self._client.rollback(instant, self._lock.verify)
         with _retried_later(instant):
             self._client.late_files.keep_announced(instant, announced)
         self.fenced[instant] = announced
@@ -165,7 +164,7 @@ def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, check
         dead = dead_writes(table, client)
         for instant in dead:
             logger.warning("rolling back %s: its writer is dead or has abandoned it", instant)
-            client.rollback(instant)
+            client.rollback(instant, lock.verify)
     return dead
 
 

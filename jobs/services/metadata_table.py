@@ -64,9 +64,9 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         had = index_note.keep(table)
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")
-            lock.verify()
             # A listing cannot distinguish late files from committed ones.
             remove_listed_late_files(client)
+            lock.verify()
             client.metadata_table.rebuild(had)
             lock.verify()
         table.ignores_metadata_table = False

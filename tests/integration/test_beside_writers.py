@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.errors import CommitLostError, WritersActiveError
+from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.lock_errors import LockLostError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind
@@ -210,6 +212,29 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
         run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At(WAITING, somebody_rolls_it_back))
 
     assert proved(spark, base, 4) == before
+    assert left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+def test_a_job_that_was_frozen_before_it_fences_a_writer_leaves_its_commit_alone(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE")
+    writer = HeldWriter(tables.rows(spark, 60, 90, ts=5), base, options).start()
+    forget = hashing_metadata.forget
+
+    def frozen(*arguments: Any) -> None:
+        forget(*arguments)
+        monkeypatch.undo()
+        # Somebody has broken the lock.
+        (base / ".hoodie" / "lock").unlink()
+        writer.finish()
+
+    monkeypatch.setattr(hashing_metadata, "forget", frozen)
+    with pytest.raises(LockLostError):
+        run_job(spark, base, "bucket_expansion", {"factor": 2, "on_active_writers": "fence"})
+
+    assert len(proved(spark, base, 4)) == 90
     assert left_behind(base) == []
 
 

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 COUNT, LAST = 120, 150
 # What jobs leave for the next attempt while they are unfinished.
-NOTES = tuple(f".hoodie/.aux/groundskeeper.{each}" for each in ("upgrade", "indexes", "indexing"))
+NOTES = tuple(f".hoodie/.aux/groundskeeper.{each}" for each in ("upgrade", "indexes", "indexing", "markers"))
 STOPPED = {"writers_stopped": True}
 # The metadata table's compaction has a heartbeat, which its next runner waits for.
 SOON = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +12,15 @@ from jobs.errors import RefusedError, WritersActiveError
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.savepoints import Savepoints
+from jobs.job_context import JobContext
+from jobs.lock_errors import LockLostError
 from jobs.services import cleans
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.plans import clean, instant_now, leave_plan
-from tests.integration.run import hudi_table, proved, run_job, work_order
+from tests.integration.run import hudi_table, perform_order, proved, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter
 
@@ -237,6 +241,29 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
     assert proved(spark, base, 4) == before
     assert tables.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)
+    assert len(proved(spark, base, 4)) == 70
+
+
+def test_a_restore_that_was_frozen_rolls_back_no_commit_that_came_after_the_next_attempt(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False)
+    savepoint = saved(spark, base)
+    tables.upsert(tables.rows(spark, 0, 90, ts=7), base, options)
+    order = work_order(base, "restore", {"savepoint": savepoint, "table_name": "test"}, writers_stopped=True)
+    context, schedule = JobContext(), Savepoints.schedule_restore
+
+    def frozen(savepoints: Savepoints, instant: str, to: str) -> None:
+        schedule(savepoints, instant, to)
+        monkeypatch.undo()
+        perform_order(spark, replace(order, attempt=2, earlier_instants=tuple(context.instants)))
+        tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
+
+    monkeypatch.setattr(Savepoints, "schedule_restore", frozen)
+    with pytest.raises(LockLostError):
+        perform_order(spark, order, context)
+
+    assert [row["ts"] for row in tables.collected(spark, base).rows] == [9] * 70
     assert len(proved(spark, base, 4)) == 70
 
 
