@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from jobs.hudi.file_listing import ListedFile
-from jobs.hudi.records import Instant
+from jobs.hudi.records import FileSlice, Instant, commit_of
 from jobs.hudi.savepoints import Savepoint
-from jobs.services.checks import folders, remains, table_parts, timeline
+from jobs.services.checks import commits, folders, remains, table_parts, timeline
 from jobs.services.checks.finding import Examined
 
 if TYPE_CHECKING:
@@ -258,3 +258,44 @@ def test_a_write_that_begins_while_the_files_are_listed_is_known_afterwards() ->
 def test_files_of_a_rolled_back_write_are_no_lost_commit() -> None:
     files = {"a": [base_file("f", "1"), base_file("f", "3")]}
     assert unknown(files, ["1"], undone="3") == {"files-of-rolled-back-write": f"a/{base_file('f', '3')}"}
+
+
+# -- base files that readers do not see
+
+SEEN, LOGS_ALONE = ("/lake/a/x.parquet", ()), (None, (".f_2.log.1_1-2-3",))
+
+
+def hidden(
+    monkeypatch: pytest.MonkeyPatch,
+    slices: Mapping[str, tuple[str | None, tuple[str, ...]]],
+    *,
+    replaced: str = "",
+    planned: str = "",
+    gone: str = "",
+) -> list[str]:
+    """Returns what is found of a table with the file groups f and g, of which `slices` are listed."""
+    names = {file_id: base_file(file_id, "1") for file_id in ("f", "g")}
+    stats = [{"fileId": file_id, "path": f"a/{name}", "numWrites": 1} for file_id, name in names.items()]
+    stats.append({"fileId": "logs", "path": "a/.logs_1.log.1_1-2-3"})
+    written = [
+        commit_of("1", "2", {"partitionToWriteStats": {"a": stats}}),
+        commit_of("3", "4", {"partitionToReplaceFileIds": {"a": replaced.split()}}),
+    ]
+    monkeypatch.setattr(commits, "held_by_plans", lambda *_: {("a", each): "5" for each in planned.split()})
+    listed = [FileSlice("a", file_id, base, 1, logs, 1) for file_id, (base, logs) in slices.items()]
+    files = {"a": {name for file_id, name in names.items() if file_id not in gone.split()}}
+    examined = SimpleNamespace(commits=written, listed_slices=listed, files=files, table=SimpleNamespace(version=9))
+    return text_of(list(commits.hidden(cast("Any", examined))))
+
+
+def test_a_base_file_that_no_listing_shows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, g = (f"a/{base_file(each, '1')} of 1" for each in ("f", "g"))
+    assert hidden(monkeypatch, {"f": SEEN, "g": SEEN}) == []
+    assert hidden(monkeypatch, {}) == [f, g]
+    assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}) == [f]
+
+
+def test_what_was_replaced_is_gone_or_is_being_compacted_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hidden(monkeypatch, {"g": SEEN}, replaced="f") == []
+    assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}, planned="f") == []
+    assert hidden(monkeypatch, {"g": SEEN}, gone="f") == []
