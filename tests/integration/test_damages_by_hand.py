@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+# A table keeps the commits since the latest compaction of its metadata table.
+ARCHIVED = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
 
 def found(spark: SparkSession, base: Path, kind: str = "audit", *, rows: bool = False) -> dict[str, dict[str, Any]]:
@@ -104,8 +106,7 @@ def test_a_file_of_a_savepoint_that_was_deleted(spark: SparkSession, base: Path,
 def test_a_partition_that_was_copied_under_another_name(
     spark: SparkSession, base: Path, *, metadata: bool, is_archived: bool
 ) -> None:
-    often = {"hoodie.metadata.compact.max.delta.commits": "2"}
-    options = tables.write_table(spark, base, count=60, table_type=COW, metadata=metadata, **often)
+    options = tables.write_table(spark, base, count=60, table_type=COW, metadata=metadata, **ARCHIVED)
     first = hudi_table(spark, base, INDEX).commits()[0].write.instant
     if is_archived:
         for ts in range(1, 6):
@@ -175,7 +176,7 @@ def test_a_commit_whose_files_were_deleted_from_the_timeline(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_log_of_an_archived_commit_that_is_cut_off(spark: SparkSession, base: Path, version: int) -> None:
-    options = tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version)
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version, **ARCHIVED)
     log = min(base.glob(".00000001-*.log.*_*-*-*"))
     for ts in range(6, 11):
         tables.upsert(tables.rows(spark, 0, 1, ts=ts), base, options)  # in bucket 0
