@@ -218,9 +218,16 @@ def test_a_file_of_the_active_timeline_is_a_stray_if_no_commit_names_it() -> Non
 # -- instants that the timeline does not have
 
 
-def unknown(files: dict[str, list[str]], *timelines: list[str], archived: str = "", undone: str = "") -> dict[str, str]:
+def unknown(
+    files: dict[str, list[str]],
+    *timelines: list[str],
+    archived: str = "",
+    undone: str = "",
+    named: str = "",
+    by_slice: bool = False,
+) -> dict[str, str]:
     """Returns what is found of the files by partition, by type. The timeline has these completed instants when it is
-    read first, and those of the last one afterwards."""
+    read first, and those of the last one afterwards. A commit has written the file `named`."""
     read = iter(timelines)
     last = timelines[-1]
 
@@ -231,10 +238,14 @@ def unknown(files: dict[str, list[str]], *timelines: list[str], archived: str = 
     late_files = SimpleNamespace(rolled_back=lambda: dict.fromkeys(undone.split(), "9"))
     with ExitStack() as opened:
         table: Any = SimpleNamespace(
-            instants=instants, reload=lambda: None, was_archived=lambda instant: instant in archived.split()
+            instants=instants,
+            reload=lambda: None,
+            was_archived=lambda instant: instant in archived.split(),
+            has_logs_named_by_slice=by_slice,
         )
         examined = Examined(table, opened)
-        examined.__dict__ |= {"files": files, "client": SimpleNamespace(late_files=late_files)}
+        client, written = SimpleNamespace(late_files=late_files), [SimpleNamespace(sizes={named: 1})]
+        examined.__dict__ |= {"files": files, "client": client, "commits": written}
         found = [*timeline.lost_commits(examined), *timeline.unknown_files(examined)]
         return {each.type: each.detail for each in found}
 
@@ -253,6 +264,19 @@ def test_a_write_that_begins_while_the_files_are_listed_is_known_afterwards() ->
     assert unknown(files, ["1"], ["1", "3"]) == {}
     assert unknown(files, ["1"], archived="3") == {}
     assert unknown({"": [base_file("f", "8")]}, ["1", "8"]) == {}
+
+
+def test_a_slice_whose_first_writer_was_rolled_back_long_ago_is_no_lost_commit() -> None:
+    files = {"a": [base_file("f", "1"), ".g_3.log.1_1-2-3", ".g_3.log.2_1-2-3"]}
+    lost = {"commit-missing": "3 (2 files)"}
+    # Before table version 8 the name of a log has the instant of its slice.
+    assert unknown(files, ["1"], named="a/.g_3.log.2_1-2-3", by_slice=True) == {}
+    for other in ("b/.g_3.log.2_1-2-3", "a/.h_3.log.2_1-2-3", "a/.g_2.log.2_1-2-3", f"a/{base_file('f', '1')}"):
+        assert unknown(files, ["1"], named=other, by_slice=True) == lost
+    assert unknown(files, ["1"], named="a/.g_3.log.2_1-2-3") == lost
+    both = {"a": [base_file("f", "1"), ".g_3.log.1_1-2-3", base_file("h", "3")]}
+    assert unknown(both, ["1"], named="a/.g_3.log.2_1-2-3", by_slice=True) == {"commit-missing": "3 (1 files)"}
+    assert unknown(both, ["1"], named=f"a/{base_file('f', '1')}", by_slice=True) == lost
 
 
 def test_files_of_a_rolled_back_write_are_no_lost_commit() -> None:
