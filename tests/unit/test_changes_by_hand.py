@@ -296,6 +296,7 @@ def hidden(
     replaced: str = "",
     planned: str = "",
     gone: str = "",
+    metadata: str = METADATA,
 ) -> list[str]:
     """Returns what is found of a table with the file groups f and g, of which `slices` are listed."""
     names = {file_id: base_file(file_id, "1") for file_id in ("f", "g")}
@@ -307,7 +308,7 @@ def hidden(
     ]
     monkeypatch.setattr(commits, "held_by_plans", lambda *_: {("a", each): "5" for each in planned.split()})
     listed = [FileSlice("a", file_id, base, 1, logs, 1) for file_id, (base, logs) in slices.items()]
-    files = {"a": {name for file_id, name in names.items() if file_id not in gone.split()}}
+    files = {"a": {name for file_id, name in names.items() if file_id not in gone.split()} | {*metadata.split()}}
     examined = SimpleNamespace(commits=written, listed_slices=listed, files=files, table=SimpleNamespace(version=9))
     return text_of(list(commits.hidden(cast("Any", examined))))
 
@@ -323,3 +324,6 @@ def test_what_was_replaced_is_gone_or_is_being_compacted_may_be_hidden(monkeypat
     assert hidden(monkeypatch, {"g": SEEN}, replaced="f") == []
     assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}, planned="f") == []
     assert hidden(monkeypatch, {"g": SEEN}, gone="f") == []
+    # A partition without its metadata has a finding of its own.
+    assert hidden(monkeypatch, {}, metadata="") == []
+    assert len(hidden(monkeypatch, {}, metadata=f"{METADATA}.parquet")) == 2

@@ -13,6 +13,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import base_files
 from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import COMPACTION_ACTIONS, compactions_done, held_by_plans
+from jobs.protocol.missing_parts import PARTITION_METADATA
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
 from jobs.table_errors import DamagedFileError
@@ -77,17 +78,22 @@ def files(examined: Examined) -> Iterator[Finding]:
 def hidden(examined: Examined) -> Iterator[Finding]:
     """Finds base files that readers who list the storage do not see, although completed commits of the active timeline
     name them as part of the latest slices. A pending compaction hides the base file of a slice from this view, but not
-    from readers."""
+    from readers. Partitions without metadata have a check of their own (`table_parts.partition_metadata`)."""
     slices = _slices(examined.commits, examined.table.version)
     seen = {item.key for item in examined.listed_slices if item.base_file}
     replaced = {group for commit in examined.commits for group in commit.write.replaced}
+    there = {
+        partition: names
+        for partition, names in examined.files.items()
+        if any(name.startswith(PARTITION_METADATA) for name in names)
+    }
     unseen = {
         group: item
         for group, item in slices.items()
         if item.base
         and group not in seen
         and group not in replaced
-        and item.base.rpartition("/")[2] in examined.files.get(group[0], ())
+        and item.base.rpartition("/")[2] in there.get(group[0], ())
     }
     planned = held_by_plans(examined.table, COMPACTION_ACTIONS) if unseen else {}
     found = {
