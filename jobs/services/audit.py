@@ -48,6 +48,7 @@ PROOFS: dict[str, Check] = {
     "order of instants": timeline.order,
     "unfinished rollbacks": remains.rollbacks,
     "files of commits": commits.files,
+    "files that readers see": commits.hidden,
     "sizes of files": commits.sized,
     "files without a commit": timeline.strays,
     "lost commits": timeline.lost_commits,

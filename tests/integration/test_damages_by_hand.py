@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.checks.finding import Examined
+from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+# A table keeps the commits since the latest compaction of its metadata table.
+ARCHIVED = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
 
 def found(spark: SparkSession, base: Path, kind: str = "audit", *, rows: bool = False) -> dict[str, dict[str, Any]]:
@@ -110,8 +115,7 @@ def test_a_file_of_a_savepoint_that_was_deleted(spark: SparkSession, base: Path,
 def test_a_partition_that_was_copied_under_another_name(
     spark: SparkSession, base: Path, *, metadata: bool, is_archived: bool
 ) -> None:
-    often = {"hoodie.metadata.compact.max.delta.commits": "2"}
-    options = tables.write_table(spark, base, count=60, table_type=COW, metadata=metadata, **often)
+    options = tables.write_table(spark, base, count=60, table_type=COW, metadata=metadata, **ARCHIVED)
     first = hudi_table(spark, base, INDEX).commits()[0].write.instant
     if is_archived:
         for ts in range(1, 6):
@@ -132,6 +136,68 @@ def test_a_partition_that_was_copied_under_another_name(
     # A rebuild of the metadata table would show the copied rows to all readers.
     assert found(spark, base).keys() == {"files-without-commit"}
     shutil.rmtree(copied)
+    assert found(spark, base, rows=True) == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(COW, 9), (MOR, 9), (MOR, 6)])
+def test_a_table_whose_properties_name_another_format_of_its_base_files(
+    spark: SparkSession, base: Path, table_type: str, version: int
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type, version=version)
+    tables.upsert(tables.rows(spark, 0, 20, ts=5), base, options)
+    if table_type == MOR:
+        # While a compaction is pending, the slice of later logs has no base file.
+        with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+            assert client.schedule_compaction()
+        tables.upsert(tables.rows(spark, 0, 1, ts=6), base, options)
+        assert found(spark, base) == {}
+        run_job(spark, base, "compaction")
+    before = tables.snapshot(spark, base)
+    assert found(spark, base) == {}
+    kept = (base / ".hoodie" / "hoodie.properties").read_bytes()
+    properties(base, hoodie_table_base_file_format="ORC")
+    assert tables.snapshot(spark, base) != before
+    assert found(spark, base)["commit-files-hidden"]["detail"].count(".parquet of ") == 4
+    without_checksum(base / ".hoodie" / "hoodie.properties").write_bytes(kept)
+    assert found(spark, base, rows=True) == {}
+
+
+@pytest.mark.parametrize("metadata", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
+def test_a_commit_whose_files_were_deleted_from_the_timeline(
+    spark: SparkSession, base: Path, *, metadata: bool
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, metadata=metadata, table_type=COW)
+    tables.upsert(tables.rows(spark, 0, 60, ts=5), base, options)
+    last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
+    kept = {path: path.read_bytes() for path in (base / ".hoodie" / "timeline").glob(f"{last}*")}
+    assert len(kept) == 3
+    for path in kept:
+        without_checksum(path).unlink()
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0}
+    lost = found(spark, base)["commit-missing"]
+    assert lost["detail"] == f"{last} (4 files)"
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert found(spark, base, rows=True) == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_log_of_an_archived_commit_that_is_cut_off(spark: SparkSession, base: Path, version: int) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version, **ARCHIVED)
+    log = min(base.glob(".00000001-*.log.*_*-*-*"))
+    for ts in range(6, 11):
+        tables.upsert(tables.rows(spark, 0, 1, ts=ts), base, options)  # in bucket 0
+    run_job(spark, base, "archival", {"retain": 2})
+    assert found(spark, base) == {}
+    before = tables.snapshot(spark, base)
+    whole = without_checksum(log).read_bytes()
+    log.write_bytes(whole[: len(whole) // 2])
+    assert tables.snapshot(spark, base) != before
+    detail = found(spark, base)["file-sizes-differ"]["detail"]
+    assert detail.startswith(f"the logs of {log.name[1:].partition('_')[0]} have {len(whole) // 2} bytes, and ")
+    log.write_bytes(whole)
     assert found(spark, base, rows=True) == {}
 
 

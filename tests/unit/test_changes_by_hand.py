@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from jobs.hudi.file_listing import ListedFile
-from jobs.hudi.records import Instant
+from jobs.hudi.records import FileSlice, Instant, commit_of
 from jobs.hudi.savepoints import Savepoint
-from jobs.services.checks import folders, remains, table_parts, timeline
+from jobs.services.checks import commits, folders, remains, table_parts, timeline
 from jobs.services.checks.finding import Examined
 
 if TYPE_CHECKING:
@@ -218,9 +218,16 @@ def test_a_file_of_the_active_timeline_is_a_stray_if_no_commit_names_it() -> Non
 # -- instants that the timeline does not have
 
 
-def unknown(files: dict[str, list[str]], *timelines: list[str], archived: str = "", undone: str = "") -> dict[str, str]:
+def unknown(
+    files: dict[str, list[str]],
+    *timelines: list[str],
+    archived: str = "",
+    undone: str = "",
+    named: str = "",
+    by_slice: bool = False,
+) -> dict[str, str]:
     """Returns what is found of the files by partition, by type. The timeline has these completed instants when it is
-    read first, and those of the last one afterwards."""
+    read first, and those of the last one afterwards. A commit has written the file `named`."""
     read = iter(timelines)
     last = timelines[-1]
 
@@ -231,10 +238,14 @@ def unknown(files: dict[str, list[str]], *timelines: list[str], archived: str = 
     late_files = SimpleNamespace(rolled_back=lambda: dict.fromkeys(undone.split(), "9"))
     with ExitStack() as opened:
         table: Any = SimpleNamespace(
-            instants=instants, reload=lambda: None, was_archived=lambda instant: instant in archived.split()
+            instants=instants,
+            reload=lambda: None,
+            was_archived=lambda instant: instant in archived.split(),
+            has_logs_named_by_slice=by_slice,
         )
         examined = Examined(table, opened)
-        examined.__dict__ |= {"files": files, "client": SimpleNamespace(late_files=late_files)}
+        client, written = SimpleNamespace(late_files=late_files), [SimpleNamespace(sizes={named: 1})]
+        examined.__dict__ |= {"files": files, "client": client, "commits": written}
         found = [*timeline.lost_commits(examined), *timeline.unknown_files(examined)]
         return {each.type: each.detail for each in found}
 
@@ -255,6 +266,64 @@ def test_a_write_that_begins_while_the_files_are_listed_is_known_afterwards() ->
     assert unknown({"": [base_file("f", "8")]}, ["1", "8"]) == {}
 
 
+def test_a_slice_whose_first_writer_was_rolled_back_long_ago_is_no_lost_commit() -> None:
+    files = {"a": [base_file("f", "1"), ".g_3.log.1_1-2-3", ".g_3.log.2_1-2-3"]}
+    lost = {"commit-missing": "3 (2 files)"}
+    # Before table version 8 the name of a log has the instant of its slice.
+    assert unknown(files, ["1"], named="a/.g_3.log.2_1-2-3", by_slice=True) == {}
+    for other in ("b/.g_3.log.2_1-2-3", "a/.h_3.log.2_1-2-3", "a/.g_2.log.2_1-2-3", f"a/{base_file('f', '1')}"):
+        assert unknown(files, ["1"], named=other, by_slice=True) == lost
+    assert unknown(files, ["1"], named="a/.g_3.log.2_1-2-3") == lost
+    both = {"a": [base_file("f", "1"), ".g_3.log.1_1-2-3", base_file("h", "3")]}
+    assert unknown(both, ["1"], named="a/.g_3.log.2_1-2-3", by_slice=True) == {"commit-missing": "3 (1 files)"}
+    assert unknown(both, ["1"], named=f"a/{base_file('f', '1')}", by_slice=True) == lost
+
+
 def test_files_of_a_rolled_back_write_are_no_lost_commit() -> None:
     files = {"a": [base_file("f", "1"), base_file("f", "3")]}
     assert unknown(files, ["1"], undone="3") == {"files-of-rolled-back-write": f"a/{base_file('f', '3')}"}
+
+
+# -- base files that readers do not see
+
+SEEN, LOGS_ALONE = ("/lake/a/x.parquet", ()), (None, (".f_2.log.1_1-2-3",))
+
+
+def hidden(
+    monkeypatch: pytest.MonkeyPatch,
+    slices: Mapping[str, tuple[str | None, tuple[str, ...]]],
+    *,
+    replaced: str = "",
+    planned: str = "",
+    gone: str = "",
+    metadata: str = METADATA,
+) -> list[str]:
+    """Returns what is found of a table with the file groups f and g, of which `slices` are listed."""
+    names = {file_id: base_file(file_id, "1") for file_id in ("f", "g")}
+    stats = [{"fileId": file_id, "path": f"a/{name}", "numWrites": 1} for file_id, name in names.items()]
+    stats.append({"fileId": "logs", "path": "a/.logs_1.log.1_1-2-3"})
+    written = [
+        commit_of("1", "2", {"partitionToWriteStats": {"a": stats}}),
+        commit_of("3", "4", {"partitionToReplaceFileIds": {"a": replaced.split()}}),
+    ]
+    monkeypatch.setattr(commits, "held_by_plans", lambda *_: {("a", each): "5" for each in planned.split()})
+    listed = [FileSlice("a", file_id, base, 1, logs, 1) for file_id, (base, logs) in slices.items()]
+    files = {"a": {name for file_id, name in names.items() if file_id not in gone.split()} | {*metadata.split()}}
+    examined = SimpleNamespace(commits=written, listed_slices=listed, files=files, table=SimpleNamespace(version=9))
+    return text_of(list(commits.hidden(cast("Any", examined))))
+
+
+def test_a_base_file_that_no_listing_shows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, g = (f"a/{base_file(each, '1')} of 1" for each in ("f", "g"))
+    assert hidden(monkeypatch, {"f": SEEN, "g": SEEN}) == []
+    assert hidden(monkeypatch, {}) == [f, g]
+    assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}) == [f]
+
+
+def test_what_was_replaced_is_gone_or_is_being_compacted_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hidden(monkeypatch, {"g": SEEN}, replaced="f") == []
+    assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}, planned="f") == []
+    assert hidden(monkeypatch, {"g": SEEN}, gone="f") == []
+    # A partition without its metadata has a finding of its own.
+    assert hidden(monkeypatch, {}, metadata="") == []
+    assert len(hidden(monkeypatch, {}, metadata=f"{METADATA}.parquet")) == 2

@@ -45,6 +45,7 @@ NAMES = {
     "files of savepoints",
     "files of the metadata table",
     "files of unknown instants",
+    "files that readers see",
     "files without a commit",
     "hash ranges in use",
     "hashing configs",

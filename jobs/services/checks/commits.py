@@ -13,7 +13,8 @@ from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import base_files
 from jobs.hudi.cleans import Cleaned
-from jobs.hudi.plans import compactions_done
+from jobs.hudi.plans import COMPACTION_ACTIONS, compactions_done, held_by_plans
+from jobs.protocol.missing_parts import PARTITION_METADATA
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
 from jobs.table_errors import DamagedFileError
@@ -72,6 +73,44 @@ def files(examined: Examined) -> Iterator[Finding]:
             "Something deleted these files: a rollback of a commit that had completed, or a runner that executed the "
             "same plan once more. Put them back, or restore a savepoint. Let nothing be cleaned before, because the "
             "files that they replaced may still exist.",
+        )
+
+
+def hidden(examined: Examined) -> Iterator[Finding]:
+    """Finds base files that readers who list the storage do not see, although completed commits of the active timeline
+    name them as part of the latest slices. A pending compaction hides the base file of a slice from this view, but not
+    from readers. Partitions without metadata have a check of their own (`table_parts.partition_metadata`)."""
+    slices = _slices(examined.commits, examined.table.version)
+    seen = {item.key for item in examined.listed_slices if item.base_file}
+    replaced = {group for commit in examined.commits for group in commit.write.replaced}
+    there = {
+        partition: names
+        for partition, names in examined.files.items()
+        if any(name.startswith(PARTITION_METADATA) for name in names)
+    }
+    unseen = {
+        group: item
+        for group, item in slices.items()
+        if item.base
+        and group not in seen
+        and group not in replaced
+        and item.base.rpartition("/")[2] in there.get(group[0], ())
+    }
+    planned = held_by_plans(examined.table, COMPACTION_ACTIONS) if unseen else {}
+    found = {
+        item.base: f"{item.base} of {item.since}"
+        for group, item in unseen.items()
+        if item.base and group not in planned
+    }
+    if found:
+        yield Finding(
+            "commit-files-hidden",
+            "Readers do not see files that completed commits have written",
+            found,
+            "Queries miss all rows of these files without an error, and so do jobs. The next write of their keys adds"
+            " rows beside them.",
+            "Somebody changed hoodie.properties, such as `hoodie.table.base.file.format`. Stop the writers, and put the"
+            " properties of before back. Let nothing be cleaned or clustered until then.",
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.errors import JobError
 from jobs.format.appearance import appearances, inversions
+from jobs.format.file_names import parse_log_file_name
 from jobs.kinds.archival import ArchivalParams
 from jobs.kinds.results import Cure
 from jobs.protocol.archival_limits import completed_commits, limits
@@ -140,8 +141,16 @@ def order(examined: Examined) -> Iterator[Finding]:
 
 
 def lost_commits(examined: Examined) -> Iterator[Finding]:
-    """Finds data files whose instants are unknown, although these are later than the first instant of the timeline."""
-    found = examined.files_of_unknown_instants
+    """Finds data files whose instants are unknown, although these are later than the first instant of the timeline.
+
+    If logs have the instant of their file slice, its first writer may have been rolled back long ago. So such logs are
+    left out if a commit names a log of the same slice.
+    """
+    found = dict(examined.files_of_unknown_instants)
+    if found and examined.table.has_logs_named_by_slice:
+        written = {_slice(path) for commit in examined.commits for path in commit.sizes} - {None}
+        rest = {instant: [path for path in paths if _slice(path) not in written] for instant, paths in found.items()}
+        found = {instant: paths for instant, paths in rest.items() if paths}
     undone = examined.client.late_files.rolled_back() if found else {}
     lost = {
         instant: f"{instant} ({len(files)} files)"
@@ -158,6 +167,13 @@ def lost_commits(examined: Examined) -> Iterator[Finding]:
             "If the file of a commit was deleted from the timeline, put it back from a backup. If a writer's rollback "
             "left the files, write the batch again, and delete them.",
         )
+
+
+def _slice(path: str) -> tuple[str, str, str] | None:
+    """Returns partition, file id and instant in the name of a log."""
+    partition, _, name = path.rpartition("/")
+    parsed = parse_log_file_name(name)
+    return (partition, parsed.file_id, parsed.instant) if parsed else None
 
 
 def unknown_files(examined: Examined) -> Iterator[Finding]:
