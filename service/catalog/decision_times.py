@@ -21,6 +21,12 @@ _CLAIM = (
     .with_for_update(skip_locked=True)
 )
 _UPDATE = _p.update().where(_OF_TABLE)
+ANY_DUE = (
+    sa.select(_p.c.table_id)
+    .where(sa.or_(_p.c.next_decision_at <= sa.bindparam("now"), _p.c.deferred_for.is_not(None)))
+    .limit(1)
+)
+"""Selects a table about which a decision is due `now`, or which waits for capacity."""
 
 
 def wake(connection: Connection, table_id: str, now: datetime) -> None:

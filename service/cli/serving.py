@@ -85,6 +85,3 @@ def _log_to_stderr(level: str, log_format: LogFormat) -> None:
     # Loggers that write useless messages at each start, tick or request to a storage.
     for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
-    # APScheduler's warning about a tick that takes longer than its interval is suppressed, because the next tick does
-    # the rest of the work.
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)

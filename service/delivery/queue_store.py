@@ -38,7 +38,7 @@ class AttemptRecord:
 
 def due(connection: Connection, now: datetime) -> list[Webhook]:
     """Returns the webhooks with delivery queues that can be claimed, the longest waiting first."""
-    return [Webhook.of_row(row) for row in connection.execute(_DUE, {"now": now})]
+    return [Webhook.of_row(row) for row in connection.execute(DUE, {"now": now})]
 
 
 def claim(
@@ -167,7 +167,8 @@ def _due() -> sa.Select[Any]:
 
 
 # Every event makes the dispatcher execute this statement, so it is built once.
-_DUE = _due()
+DUE = _due()
+"""Selects what `due` returns."""
 
 
 def _published(row: sa.Row[Any]) -> Published:

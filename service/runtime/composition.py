@@ -57,6 +57,7 @@ from service.runtime import catalog_round, discovery_round, retention
 from service.runtime.api_settings import exposure, identity, queue_settings, simulated_fleet
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
+from service.runtime.due import when_due
 from service.runtime.fleet_process import FleetProcess
 from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
@@ -231,7 +232,7 @@ class Composition:
             advice = AdviceWriter.of(engine, simulated_fleet(chosen, context.queue.planning))
             write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
             ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
-        return ticks
+        return when_due(ticks, engine, clock, self.poll_requests)
 
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen

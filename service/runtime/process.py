@@ -12,13 +12,10 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.base import BaseTrigger
 
 from jobs.logs import print_last_words
 from service.model.errors import DatabaseUnavailableError, SettingsError
@@ -45,7 +42,8 @@ _GRACE_SECONDS = 10
 _READ_GRACE_SECONDS = 3.0
 # Time for threads to end by themselves, after the server has ended.
 _LEAVE_SECONDS = 2.0
-_KEEP_NEAR_SECONDS = 1.0
+# Time for running ticks to end, once the server has ended.
+_TICK_SECONDS = 10.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 SWITCH_SECONDS = 0.0005
@@ -56,7 +54,8 @@ class Tick:
     """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
 
     The task also runs as soon as `notified` is set; `run_once` clears `notified`. A run with a false result has found
-    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called.
+    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called. A run for
+    which `is_due` is false would find nothing, and is left out.
     """
 
     name: str
@@ -65,6 +64,7 @@ class Tick:
     first_after: float = 0.0
     notified: threading.Event | None = None
     idle_seconds: float = 0.0
+    is_due: Callable[[], bool] = lambda: True
 
 
 class Daemon:
@@ -113,20 +113,7 @@ class Daemon:
             server_header=False,
         )
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
-        self._scheduler = BackgroundScheduler(timezone="UTC")
-        self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
-        self._resting = [tick for tick in ticks if tick.idle_seconds]
-        for tick in (tick for tick in ticks if tick.notified is None and not tick.idle_seconds):
-            every = _Every(tick.seconds, first_after=tick.first_after)
-            self._scheduler.add_job(
-                partial(self._run, tick),
-                every,
-                id=tick.name,
-                name=tick.name,
-                next_run_time=datetime.now(UTC) + every.most,
-                max_instances=1,
-                misfire_grace_time=None,
-            )
+        self._threads: list[threading.Thread] = []
 
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
@@ -142,8 +129,9 @@ class Daemon:
             self._workers.stop()
             self._on_end()
             self._dispatch.join()
-            if self._scheduler.running:
-                self._scheduler.shutdown(wait=True)
+            until = time.monotonic() + _TICK_SECONDS
+            for thread in self._threads:
+                thread.join(max(0.0, until - time.monotonic()))
         if self._died:
             print_last_words(self._died)
             return 1
@@ -158,12 +146,11 @@ class Daemon:
     def _started(self) -> None:
         for tick in self._ticks:
             self._tasks.expect(tick.name, tick.seconds + tick.idle_seconds, first_after=tick.first_after)
-        self._scheduler.start()
-        threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
-        for tick, notified in self._notified:
-            threading.Thread(target=self._keep_ticking, args=(tick, notified), name=tick.name, daemon=True).start()
-        for tick in self._resting:
-            threading.Thread(target=self._tick_or_rest, args=(tick,), name=tick.name, daemon=True).start()
+            often = self._tick_or_rest if tick.idle_seconds else self._tick
+            keep = self._tick_when_notified if tick.notified else often
+            thread = threading.Thread(target=keep, args=(tick,), name=tick.name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
         self._dispatch.start()
         if self._replicas:
             self._replicas.start()
@@ -182,7 +169,10 @@ class Daemon:
             self._on_end()
 
     def _run(self, tick: Tick) -> bool:
-        """Runs the tick once; returns whether it succeeded and found something to do."""
+        """Runs the tick once, if it is due; returns whether it succeeded and found something to do."""
+        if not tick.is_due():
+            self._tasks.ended(tick.name)
+            return False
         try:
             found = tick.run_once()
         except DatabaseUnavailableError as error:
@@ -197,12 +187,21 @@ class Daemon:
         self._tasks.ended(tick.name, fails=False)
         return found is None or bool(found)
 
-    def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
-        """Runs the tick until the server stops."""
+    def _tick(self, tick: Tick) -> None:
+        """Runs the tick at its interval until the server ends. A run that takes longer delays the next one."""
+        pause = max(tick.seconds, tick.first_after)
+        while not self._ended.wait(pause):
+            began = time.monotonic()
+            self._run(tick)
+            pause = max(0.0, began + tick.seconds - time.monotonic())
+
+    def _tick_when_notified(self, tick: Tick) -> None:
+        """Runs the tick at its interval and when notified, until the server stops."""
+        assert tick.notified
         while not self._server.should_exit:
-            if not self._run(tick):
+            if not self._run(tick) and tick.is_due():
                 self._ended.wait(tick.seconds)
-            notified.wait(tick.seconds)
+            tick.notified.wait(tick.seconds)
 
     def _tick_or_rest(self, tick: Tick) -> None:
         """Runs the tick until the server stops, seldom while it finds nothing to do."""
@@ -210,18 +209,10 @@ class Daemon:
         while not self._server.should_exit:
             notified.clear()  # before the run, which may not see a later change
             found = self._run(tick)
-            self._ended.wait(tick.seconds)
+            if self._ended.wait(tick.seconds):
+                return
             if not found:
                 notified.wait(tick.idle_seconds)
-
-    def _keep_near(self) -> None:
-        """Moves ticks that are too far in the future to their interval from now. The scheduler waits for times of the
-        wall clock, which are far away after the clock has been set back."""
-        while not self._ended.wait(_KEEP_NEAR_SECONDS):
-            for job in self._scheduler.get_jobs():
-                latest = datetime.now(UTC) + job.trigger.most
-                if job.next_run_time > latest:
-                    job.modify(next_run_time=latest)
 
     def _thread_died(self, died: threading.ExceptHookArgs) -> None:
         name = died.thread.name if died.thread else "a thread"
@@ -231,18 +222,6 @@ class Daemon:
     def _die(self, why: str) -> None:
         self._died = self._died or why
         self.stop()
-
-
-class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """An interval after the current time. APScheduler's own trigger adds the interval to the last time; after the clock
-    was set forward by years, it would go through all missed times."""
-
-    def __init__(self, seconds: float, *, first_after: float) -> None:
-        self._interval = timedelta(seconds=seconds)
-        self.most = timedelta(seconds=max(seconds, first_after))
-
-    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:  # noqa: ARG002
-        return now + self._interval
 
 
 class _Server(uvicorn.Server):
