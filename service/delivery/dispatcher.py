@@ -147,6 +147,11 @@ class Dispatcher:
             task.add_done_callback(self._ended)
         return bool(unrecorded or runs)
 
+    def is_idle(self) -> bool:
+        """Returns whether no delivery is pending, so that only a new event can make one due. False if that is not known at
+        little cost."""
+        return not may_find(self._engine, queue_store.ANY_PENDING)
+
     async def settle(self) -> None:
         """Returns when no run is active and all results are recorded."""
         while self._tasks or self._unrecorded:

@@ -167,6 +167,8 @@ def _due() -> sa.Select[Any]:
 
 
 # Every event makes the dispatcher execute this statement, so it is built once.
+ANY_PENDING = sa.select(_q.c.id).where(_q.c.next_at.is_not(None)).limit(1)
+"""Selects a queue with pending deliveries, due or not."""
 DUE = _due()
 """Selects what `due` returns."""
 

@@ -47,6 +47,11 @@ def may_find(
     return is_due or bool(request_id and glance(engine, repeat_store.ANY_LEASED_WITH, of_request=request_id))
 
 
+def may_become_due(engine: Engine, group: str) -> bool:
+    """Returns whether a job of this worker group is queued, like `service.db.engine.may_find`."""
+    return glance(engine, _QUEUED, of_group=group)
+
+
 def take(
     connection: Connection,
     *,
@@ -303,6 +308,11 @@ HELD_ON_TABLES = JOBS.all_of(
 )
 """Reads the jobs of tables that workers hold, dry runs included, the earliest taken first."""
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
+_QUEUED = (
+    sa.select(_j.c.id)
+    .where(_j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"), _j.c.worker_group == sa.bindparam("of_group"))
+    .limit(1)
+)
 ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 """Selects a job whose lease has ended `now`."""
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))

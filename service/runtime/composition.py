@@ -60,9 +60,10 @@ from service.runtime.dispatch import DispatchThread
 from service.runtime.due import when_due
 from service.runtime.fleet_process import FleetProcess
 from service.runtime.local_worker import LocalWorkers, command
-from service.runtime.process import Daemon, Tick, url_of
+from service.runtime.process import Daemon, url_of
 from service.runtime.proxies import TrustedProxies
 from service.runtime.settings import Settings
+from service.runtime.ticks import Tick
 from service.simulation import adviser
 from service.simulation.adviser import AdviceWriter
 from service.simulation.what_if import Replayer
@@ -78,6 +79,7 @@ _ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 30.0
 _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
+_COMMITS_SECONDS = 1.0
 # The number of readers for registrations, verifications and hand-overs, and the number of calls that may wait for one.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
@@ -226,6 +228,8 @@ class Composition:
         ]
         if engine.dialect.name == "sqlite":
             ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
+            # Callers that wait for what this database cannot tell them by itself need not poll it.
+            ticks.append(Tick("commits", _COMMITS_SECONDS, notifier.notify_here))
         ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
             ticks.append(Tick("plan", chosen.plan_seconds, partial(self._fleet.plan, context.queue.planning)))

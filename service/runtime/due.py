@@ -17,7 +17,7 @@ from service.notifications import store as notification_store
 from service.observation.poll_requests import PollRequests
 from service.queue import lease_store, lock_sighting_store
 from service.queue.hand_over import store as hand_over_store
-from service.runtime.process import Tick
+from service.runtime.ticks import Tick
 
 
 def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollRequests) -> list[Tick]:
@@ -34,6 +34,7 @@ def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollReq
         "hand-over": found_by(hand_over_store.ANY_WAITING),
         "notifications": found_by(notification_store.ANY),
         "checkpoint": _Commits(engine).are_new,
+        "commits": _Commits(engine).are_new,
         "plan": found_by(decision_times.ANY_DUE),
     }
     return [replace(each, is_due=conditions.get(each.name, each.is_due)) for each in ticks]

@@ -11,18 +11,18 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
 
 from jobs.logs import print_last_words
-from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.model.errors import SettingsError
 from service.model.garbage import collect_seldom
 from service.model.task_health import TaskHealth
 from service.runtime.connections import Connections
 from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
+from service.runtime.ticks import Ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from service.runtime.connections import ConnectionLimits
     from service.runtime.dispatch import DispatchThread
     from service.runtime.local_worker import LocalWorkers
+    from service.runtime.ticks import Tick
 
 log = logging.getLogger(__name__)
 
@@ -49,27 +50,8 @@ _TICK_SECONDS = 10.0
 SWITCH_SECONDS = 0.0005
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
-
-    The task also runs as soon as `notified` is set; `run_once` clears `notified`. A run with a false result has found
-    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called. A run for
-    which `is_due` is false would find nothing, and is left out.
-    """
-
-    name: str
-    seconds: float
-    run_once: Callable[[], object]
-    first_after: float = 0.0
-    notified: threading.Event | None = None
-    idle_seconds: float = 0.0
-    is_due: Callable[[], bool] = lambda: True
-
-
 class Daemon:
-    """Runs until a signal arrives, or a thread that must not end ends. A tick that fails is tried again at its next
-    time. `tasks` knows of each tick whether it fails and when it last ended."""
+    """Runs until a signal arrives, or a thread that must not end ends."""
 
     def __init__(
         self,
@@ -93,8 +75,7 @@ class Daemon:
         self._replicas = replicas
         self._on_ready = on_ready
         self._on_end = on_end
-        self._tasks = tasks or TaskHealth()
-        self._ticks = ticks
+        self._ticks = Ticks(ticks, notifier, tasks or TaskHealth())
         self._died: str | None = None
         self._stopping = threading.Lock()
         self._ended = threading.Event()
@@ -113,7 +94,6 @@ class Daemon:
             server_header=False,
         )
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
-        self._threads: list[threading.Thread] = []
 
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
@@ -129,9 +109,7 @@ class Daemon:
             self._workers.stop()
             self._on_end()
             self._dispatch.join()
-            until = time.monotonic() + _TICK_SECONDS
-            for thread in self._threads:
-                thread.join(max(0.0, until - time.monotonic()))
+            self._ticks.end(_TICK_SECONDS)
         if self._died:
             print_last_words(self._died)
             return 1
@@ -144,13 +122,7 @@ class Daemon:
         threading.Thread(target=self._wind_down, name="wind-down", daemon=True).start()
 
     def _started(self) -> None:
-        for tick in self._ticks:
-            self._tasks.expect(tick.name, tick.seconds + tick.idle_seconds, first_after=tick.first_after)
-            often = self._tick_or_rest if tick.idle_seconds else self._tick
-            keep = self._tick_when_notified if tick.notified else often
-            thread = threading.Thread(target=keep, args=(tick,), name=tick.name, daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._ticks.start()
         self._dispatch.start()
         if self._replicas:
             self._replicas.start()
@@ -167,52 +139,6 @@ class Daemon:
             # them.
             self._ended.wait(_READ_GRACE_SECONDS)
             self._on_end()
-
-    def _run(self, tick: Tick) -> bool:
-        """Runs the tick once, if it is due; returns whether it succeeded and found something to do."""
-        if not tick.is_due():
-            self._tasks.ended(tick.name)
-            return False
-        try:
-            found = tick.run_once()
-        except DatabaseUnavailableError as error:
-            # The database may be available at the next run; meanwhile /readyz reports that it is not.
-            log.warning("%s: %s", tick.name, error)
-            self._tasks.ended(tick.name)
-            return False
-        except Exception:
-            log.exception("%s failed", tick.name)
-            self._tasks.ended(tick.name, fails=True)
-            return False
-        self._tasks.ended(tick.name, fails=False)
-        return found is None or bool(found)
-
-    def _tick(self, tick: Tick) -> None:
-        """Runs the tick at its interval until the server ends. A run that takes longer delays the next one."""
-        pause = max(tick.seconds, tick.first_after)
-        while not self._ended.wait(pause):
-            began = time.monotonic()
-            self._run(tick)
-            pause = max(0.0, began + tick.seconds - time.monotonic())
-
-    def _tick_when_notified(self, tick: Tick) -> None:
-        """Runs the tick at its interval and when notified, until the server stops."""
-        assert tick.notified
-        while not self._server.should_exit:
-            if not self._run(tick) and tick.is_due():
-                self._ended.wait(tick.seconds)
-            tick.notified.wait(tick.seconds)
-
-    def _tick_or_rest(self, tick: Tick) -> None:
-        """Runs the tick until the server stops, seldom while it finds nothing to do."""
-        notified = self._notifier.event()
-        while not self._server.should_exit:
-            notified.clear()  # before the run, which may not see a later change
-            found = self._run(tick)
-            if self._ended.wait(tick.seconds):
-                return
-            if not found:
-                notified.wait(tick.idle_seconds)
 
     def _thread_died(self, died: threading.ExceptHookArgs) -> None:
         name = died.thread.name if died.thread else "a thread"
@@ -244,13 +170,10 @@ class _Server(uvicorn.Server):
             self._on_started()
 
     async def main_loop(self) -> None:
-        """Ends after `end`. The base class looks ten times a second, which costs a fifth of an idle service's CPU."""
+        """Ends after `end`. The base class looks ten times a second, which costs a third of an idle service's CPU."""
         self._loop = asyncio.get_running_loop()
-        # Each call also renews the header `Date`, which has seconds.
-        while not await self.on_tick(0):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await self._is_ending.wait()
+        if not await self.on_tick(0):
+            await self._is_ending.wait()
 
     def end(self) -> None:
         """Lets the server end its connections and stop. Any thread may call it."""

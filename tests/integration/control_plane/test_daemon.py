@@ -21,7 +21,8 @@ from service.model.errors import DatabaseUnavailableError
 from service.model.task_health import TaskHealth
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers
-from service.runtime.process import Daemon, Tick, listen, url_of
+from service.runtime.process import Daemon, listen, url_of
+from service.runtime.ticks import Tick
 from tests.integration.serving import eventually
 from tests.support.contexts import changed
 
