@@ -148,8 +148,8 @@ class Dispatcher:
         return bool(unrecorded or runs)
 
     def is_idle(self) -> bool:
-        """Returns whether no delivery is pending, so that only a new event can make one due. False if that is not known at
-        little cost."""
+        """Returns whether no delivery is pending, so that only a new event can make one due. False if that is not known
+        cheaply."""
         return not may_find(self._engine, queue_store.ANY_PENDING)
 
     async def settle(self) -> None:
