@@ -41,9 +41,10 @@ log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
-# The queue is also polled, unless it is empty: no notification says that a job's back-off has ended. Those of other
-# replicas may be lost.
+# The queue is also polled: no notification says that a job's back-off has ended, and those of other replicas may be
+# lost. An empty queue that SQLite can look at cheaply is polled seldom, since each commit to it calls the notifier.
 _POLL_SECONDS = 1.0
+_EMPTY_SECONDS = 5.0
 
 # The check is short, because the worker waits for the answer while its lease runs out.
 _VERIFICATION_SECONDS = 5.0
@@ -137,8 +138,8 @@ async def _next_order(
                 look = lease
             if (left := end - loop.time()) <= 0:
                 return None
-            is_poll_needed = lease_store.may_become_due(database.engine, info.group)
-            await listener.wait(min(left, _POLL_SECONDS) if is_poll_needed else left)
+            is_queue_empty = not lease_store.may_become_due(database.engine, info.group)
+            await listener.wait(min(left, _EMPTY_SECONDS if is_queue_empty else _POLL_SECONDS))
     # The service is stopping. Without this pause a long-polling worker would repeat its request in a tight loop.
     await asyncio.sleep(min(0.2, wanted.wait_seconds))
     return None
