@@ -21,6 +21,8 @@ _CLAIM = (
     .with_for_update(skip_locked=True)
 )
 _UPDATE = _p.update().where(_OF_TABLE)
+ANY_DEFERRED = sa.select(_p.c.table_id).where(_p.c.deferred_for.is_not(None)).limit(1)
+"""Selects a table that waits for capacity."""
 ANY_DUE = (
     sa.select(_p.c.table_id)
     .where(sa.or_(_p.c.next_decision_at <= sa.bindparam("now"), _p.c.deferred_for.is_not(None)))

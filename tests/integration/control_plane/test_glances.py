@@ -16,8 +16,10 @@ from service.events.notifier import Notifier
 from service.model.clock import utc_now
 from service.model.task_health import TaskHealth
 from service.notifications import store as notification_store
+from service.observation.poll_requests import PollRequests
 from service.queue import lease_store, lock_sighting_store
 from service.queue.hand_over import store as hand_over_store
+from service.runtime.due import when_due
 from service.runtime.ticks import Tick, Ticks
 from tests.integration.control_plane.planning import Service
 from tests.integration.serving import eventually
@@ -108,3 +110,22 @@ def test_a_tick_that_would_find_nothing_is_left_out_and_is_not_late() -> None:
     ended = len(runs)
     time.sleep(0.3)
     assert len(runs) == ended
+
+
+def test_the_notifier_is_called_for_each_commit_and_polls_for_each_request(sqlite: sa.Engine, clock: FakeClock) -> None:
+    polls = PollRequests()
+    given = [Tick(name, 1.0, list) for name in ("commits", "observe", "trend")]
+    commits, observe, trend = when_due(given, sqlite, clock, polls)
+    assert commits.is_due()
+    assert not commits.is_due()
+    other = open_engine(str(sqlite.url))
+    with writing(other) as connection:
+        connection.execute(sa.text("CREATE TABLE seen (id INTEGER)"))
+    other.dispose()
+    assert commits.is_due()
+    assert not commits.is_due()
+    assert not observe.is_due()
+    polls.ask("tbl_1")
+    polls.notified.clear()
+    assert observe.is_due()
+    assert trend.is_due()
