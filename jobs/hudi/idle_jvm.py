@@ -44,7 +44,7 @@ def rest(session: SparkSession) -> None:
     jvm: Any = jvm_of(session)
     field = f"{_CLEANER}$".replace(".", "$") + "$REF_QUEUE_POLL_TIMEOUT"
     try:
-        cleaner = jvm.java.lang.Class.forName(f"{_CLEANER}$")
+        cleaner = jvm.java.java.lang.Class.forName(f"{_CLEANER}$")
         wait = cleaner.getDeclaredField(field)
         wait.setAccessible(True)
         wait.setInt(cleaner.getDeclaredField("MODULE$").get(None), _CLEANER_MILLISECONDS)
