@@ -69,6 +69,8 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
 def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
     """Returns the instants whose times go back: completions with an earlier time than one that appeared before, and
     requests with an earlier time than an instant that had completed. `seen` must be in the order of appearance."""
+    if _ascend(seen):
+        return []
     coherent = seen_to_appear(seen)
     requests = {each.instant: each for each in coherent if not each.is_completion}
     found: dict[str, Inversion] = {}
@@ -87,6 +89,20 @@ def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
             by = before.named - each.named
             found.setdefault(each.instant, Inversion(each.instant, before.instant, by, each.is_completion))
     return list(found.values())
+
+
+def _ascend(seen: Sequence[Appearance]) -> bool:
+    """Returns whether requests and completions each appeared in the order of their times, and no completion before its
+    request: then no time goes back, which is usual and found in a tenth of the time."""
+    left = {each.instant for each in seen if not each.is_completion}
+    last: dict[bool, datetime] = {}
+    for each in seen:
+        if each.named < last.get(each.is_completion, each.named) or (each.is_completion and each.instant in left):
+            return False
+        last[each.is_completion] = each.named
+        if not each.is_completion:
+            left.discard(each.instant)
+    return True
 
 
 def seen_to_appear(appeared: Sequence[Appearance]) -> set[Appearance]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # The module imports every module that the tasks of jobs need.
 _OF_TASKS = "jobs.dataplane.rewrite_job"
+_ASK_IDLE_SECONDS = 15.0
 
 
 class ExecutorsUnfitError(Exception):
@@ -37,6 +39,7 @@ class Executors:
         allocation = context.getConf().get("spark.dynamicAllocation.enabled") or "false"
         # If executors are allocated dynamically, Spark may have none while no task waits.
         self.come_on_demand = allocation.lower() == "true"
+        self._asked_at = 0.0
 
     def count(self) -> int | None:
         """Returns the number of executors; None in local mode."""
@@ -46,8 +49,12 @@ class Executors:
             # The driver is in this map too.
             return int(self._scala.getExecutorMemoryStatus().size()) - 1
 
-    def has_ended(self) -> bool:
-        """Returns whether Spark has stopped the session, because its master no longer knows it."""
+    def has_ended(self, *, is_idle: bool = False) -> bool:
+        """Returns whether Spark has stopped the session, because its master no longer knows it. In local mode only jobs
+        can stop a session, so that an idle one is asked seldom."""
+        if self.are_local and is_idle and time.monotonic() < self._asked_at + _ASK_IDLE_SECONDS:
+            return False
+        self._asked_at = time.monotonic()
         with _lost():
             return bool(self._scala.isStopped())
 

@@ -23,7 +23,7 @@ from jobs.contract import Problem
 from jobs.format.gzip_level import LEVEL_VARIABLE
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import dropped_objects, google_connector, ivy, prompt_answers, session_python, storage_login
+from jobs.hudi import dropped_objects, google_connector, idle_jvm, ivy, prompt_answers, session_python, storage_login
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -75,8 +75,6 @@ _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"
     for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
-# The JVM samples its counters twenty times a second by default, which is a third of what an idle JVM costs.
-_SAMPLE_SELDOM = "-XX:PerfDataSamplingInterval=1000"
 # Hudi measures objects by JOL, which first starts two more JVMs that try to read the memory of this one, in vain.
 _MEASURE_FROM_WITHIN = "-Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
@@ -140,8 +138,8 @@ def start_session(
             of_log,
             "-XX:+ExitOnOutOfMemoryError",
             _COMPILE_LATER,
-            _SAMPLE_SELDOM,
             _MEASURE_FROM_WITHIN,
+            idle_jvm.JAVA_OPTIONS,
             java_options,
             chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""),
         )
@@ -152,10 +150,12 @@ def start_session(
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
     unset = {key: value for key, value in {**_defaults(), **session_python.daemon(master)}.items() if key not in given}
+    unset |= idle_jvm.spark_options(master, {**given, **chosen})
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
     dropped_objects.remove_together(session)
+    idle_jvm.rest(session)
     prompt_answers.send_at_once(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()

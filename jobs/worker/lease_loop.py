@@ -136,7 +136,7 @@ class Worker:
         if process is not None and process.poll() is not None:
             raise WorkerDiedError("its JVM has died, perhaps out of memory")
         try:
-            has_ended = self._executors is not None and self._executors.has_ended()
+            has_ended = self._executors is not None and self._executors.has_ended(is_idle=not self._slots.have_worked())
         except SessionLostError as error:
             # A JVM that dies stops answering a moment before its process ends.
             if process is not None and not self._stopping.wait(1.0) and process.poll() is not None:

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 # Only a worker that is not ready announces itself so often. A ready one shows its presence by requesting jobs.
 _ANNOUNCE_SECONDS = 5.0
+_STEADY_SECONDS = 15.0
 _COMPLAIN_SECONDS = 30.0
 
 
@@ -86,6 +87,7 @@ class Presence:
         run."""
         if self._executors and (self._proof is None or not self._proof.is_alive()):
             self._is_proved.clear()
+            self._changed.set()
             self._prove(self._executors)
 
     def update(self) -> None:
@@ -117,7 +119,10 @@ class Presence:
             except SessionLostError:
                 # The JVM is gone; the worker notices that by itself.
                 logger.debug("the executors cannot be counted", exc_info=True)
-            self._changed.wait(LOOK_SECONDS)
+            # The driver itself runs the tasks in local mode, so that the state of a ready worker stays.
+            is_local = self._executors is not None and self._executors.are_local
+            is_steady = is_local and self.is_ready and self.info == self._announced
+            self._changed.wait(_STEADY_SECONDS if is_steady else LOOK_SECONDS)
             self._changed.clear()
 
     def _prove(self, executors: Executors) -> None:

@@ -33,6 +33,7 @@ class Slots:
         self._guard = threading.Lock()
         self._asking: set[int] = set()  # Ids of the threads that ask for any job.
         self._taken: dict[int, _Taken] = {}  # The job of each thread, by the thread's id.
+        self._has_worked = False
         names = [*(f"slot {n}" for n in range(number)), *(f"spare slot {n}" for n in range(spare))]
         self._threads = [threading.Thread(target=self._serve, name=name, daemon=True) for name in names]
 
@@ -59,6 +60,7 @@ class Slots:
         with self._guard:
             asked = thread in self._asking
             self._asking.discard(thread)
+            self._has_worked = True
             self._taken[thread] = _Taken(time.monotonic(), is_submitted)
         try:
             yield
@@ -67,6 +69,12 @@ class Slots:
                 del self._taken[thread]
                 if asked and len(self._counted()) + len(self._asking) < self.number:
                     self._asking.add(thread)
+
+    def have_worked(self) -> bool:
+        """Returns whether a slot has had a job since the last call."""
+        with self._guard:
+            worked, self._has_worked = self._has_worked, bool(self._taken)
+            return worked
 
     def is_asking(self) -> bool:
         """Returns whether the calling slot is one of those that ask for any job."""

@@ -31,8 +31,8 @@ from service.api.worker_models import (
 from service.events.database import Database
 from service.model import errors, job_errors
 from service.observation.lake_access import LakeAccess
+from service.queue import lease_store, verification
 from service.queue import leases as leasing
-from service.queue import verification
 from service.queue.job import Holder
 from service.registration import registry
 from service.scheduling.queue_settings import QueueSettings
@@ -42,8 +42,9 @@ log = logging.getLogger(__name__)
 router = Routes(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
 # The queue is also polled: no notification says that a job's back-off has ended, and those of other replicas may be
-# lost.
+# lost. An empty queue that SQLite can look at cheaply is polled seldom, since each commit to it calls the notifier.
 _POLL_SECONDS = 1.0
+_EMPTY_SECONDS = 5.0
 
 # The check is short, because the worker waits for the answer while its lease runs out.
 _VERIFICATION_SECONDS = 5.0
@@ -112,21 +113,33 @@ async def _next_order(
         request_id=wanted.request_id,
         only_submitted=wanted.only_submitted,
     )
+
+    def may_find() -> bool:
+        return lease_store.may_find(
+            database.engine,
+            database.clock(),
+            info.group,
+            only_submitted=wanted.only_submitted,
+            request_id=wanted.request_id,
+        )
+
     look: Callable[[], WorkOrder | None] = announced
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
     with database.notifier.listener() as listener:
         while not database.notifier.is_closed:
             listener.forget()
-            # A worker that died while waiting must not get a job.
-            if await request.is_disconnected():
+            if look is announced or may_find():
+                # A worker that died while waiting must not get a job.
+                if await request.is_disconnected():
+                    return None
+                if (order := await run_in_threadpool(look)) is not None:
+                    return order
+                look = lease
+            if (left := end - loop.time()) <= 0:
                 return None
-            order = await run_in_threadpool(look)
-            look = lease
-            left = end - loop.time()
-            if order is not None or left <= 0:
-                return order
-            await listener.wait(min(left, _POLL_SECONDS))
+            is_queue_empty = not lease_store.may_become_due(database.engine, info.group)
+            await listener.wait(min(left, _EMPTY_SECONDS if is_queue_empty else _POLL_SECONDS))
     # The service is stopping. Without this pause a long-polling worker would repeat its request in a tight loop.
     await asyncio.sleep(min(0.2, wanted.wait_seconds))
     return None

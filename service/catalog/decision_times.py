@@ -21,6 +21,20 @@ _CLAIM = (
     .with_for_update(skip_locked=True)
 )
 _UPDATE = _p.update().where(_OF_TABLE)
+_DUE = (
+    sa.select(_p.c.table_id)
+    .where(_p.c.next_decision_at <= sa.bindparam("now"))
+    .order_by(_p.c.due_since)
+    .limit(sa.bindparam("most"))
+)
+ANY_DEFERRED = sa.select(_p.c.table_id).where(_p.c.deferred_for.is_not(None)).limit(1)
+"""Selects a table that waits for capacity."""
+ANY_DUE = (
+    sa.select(_p.c.table_id)
+    .where(sa.or_(_p.c.next_decision_at <= sa.bindparam("now"), _p.c.deferred_for.is_not(None)))
+    .limit(1)
+)
+"""Selects a table about which a decision is due `now`, or which waits for capacity."""
 
 
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
@@ -81,8 +95,7 @@ def wanted_capacity(connection: Connection, now: datetime) -> list[str]:
 
 def due(connection: Connection, now: datetime, limit: int) -> list[str]:
     """Returns the due tables, longest due first, without a claim."""
-    query = sa.select(_p.c.table_id).where(_p.c.next_decision_at <= now).order_by(_p.c.due_since).limit(limit)
-    return list(connection.execute(query).scalars())
+    return list(connection.execute(_DUE, {"now": now, "most": limit}).scalars())
 
 
 def claim(connection: Connection, table_id: str, now: datetime) -> bool:

@@ -83,10 +83,12 @@ def number_of_partitions(connection: Connection, table_id: str) -> int:
 
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
     """Returns the details of these partitions, or of all."""
-    query = sa.select(_p).where(_p.c.table_id == table_id).order_by(_p.c.path)
-    if paths is not None:
-        query = query.where(_p.c.path.in_(paths))
-    return {row.path: _detail(row) for row in connection.execute(query)}
+    given: dict[str, Any] = {"of_table": table_id}
+    if paths is None:
+        rows = connection.execute(_DETAILS, given)
+    else:
+        rows = connection.execute(_DETAILS_OF, {**given, "paths": list(paths)})
+    return {row.path: _detail(row) for row in rows}
 
 
 def save(connection: Connection, stored: Stored) -> TableSnapshot:
@@ -204,6 +206,8 @@ CLOCKS, _TOTALS_OF_TABLES = (
 )
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
+_DETAILS = sa.select(_p).where(_IS_OF_TABLE).order_by(_p.c.path)
+_DETAILS_OF = _DETAILS.where(schema.among(_p.c.path, "paths"))
 _STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
 _NUMBER = sa.select(sa.func.count()).where(_IS_OF_TABLE, _p.c.state["file_groups"].as_integer() > 0)
 _DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)

@@ -35,7 +35,7 @@ _WELL = {"failures": 0, "failing_since": None, "error": None}
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
     """Returns whether any table is due, without taking a write lock."""
-    return connection.execute(_ANY_DUE, {"now": now}).first() is not None
+    return connection.execute(ANY_DUE, {"now": now}).first() is not None
 
 
 def claim(
@@ -183,7 +183,8 @@ ENGINES: Reading[dict[str, Sightings]] = pairs_of(
     sa.select(_w.c.table_id, _w.c.engines).where(schema.among(_w.c.table_id, "of_tables")),
 )
 """Reads what `engines` returns."""
-_ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
+ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
+"""Selects a table whose poll is due `now`."""
 _LOCK = [_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder")]
 _SEEN_LOCK = sa.select(*_LOCK).where(_s.c.table_id == sa.bindparam("of_table"))
 

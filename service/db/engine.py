@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -29,7 +29,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
 from service.db.database_files import DatabaseFiles
-from service.db.sqlite import open_sqlite
+from service.db.sqlite import Glances, open_sqlite
 from service.db.transaction import WRITES
 from service.db.turns import Turns
 from service.model import call_times
@@ -62,6 +62,7 @@ _REFUSED = {"25006", "25P03", "25P04"}
 _LAST = "groundskeeper_last"
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
+_glances: WeakKeyDictionary[Engine, Glances] = WeakKeyDictionary()
 
 
 def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = False) -> Engine:
@@ -77,6 +78,7 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = 
         if backend == "sqlite":
             engine, _files[engine] = open_sqlite(parsed, options=_OPTIONS)
             _turns[engine] = Turns(_PAUSE_SECONDS if gives_way else 0.0)
+            _glances[engine] = Glances(engine, _files[engine])
             return engine
         if backend == "postgresql":
             # The driver of PostgreSQL is an optional dependency.
@@ -155,6 +157,24 @@ def checkpoint(engine: Engine) -> None:
             connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").close()
     except sqlite3.OperationalError as error:
         raise DatabaseUnavailableError(_first_line(error)) from error
+
+
+def may_find(engine: Engine, statement: sa.Select[Any], **values: Any) -> bool:
+    """Returns whether the first value that the statement selects is true: whether a look that costs more may find
+    something. Always True for PostgreSQL, and if SQLite cannot be read, so that the look itself raises the error."""
+    if engine in _glances:
+        with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
+            return bool(_glances[engine].first(statement, values))
+    return True
+
+
+def version(engine: Engine) -> int | None:
+    """Returns a number that each commit of any process to SQLite changes. None for PostgreSQL, and if SQLite cannot be
+    read."""
+    if engine in _glances:
+        with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
+            return _glances[engine].version()
+    return None
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:

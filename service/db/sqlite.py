@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import registry
@@ -19,7 +20,7 @@ from service.model import private_file
 from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sqlalchemy import Engine
     from sqlalchemy.engine import Dialect
@@ -141,3 +142,58 @@ def open_sqlite(url: sa.URL, *, options: dict[str, Any]) -> tuple[Engine, Databa
         files.opened(dbapi_connection)
 
     return engine, files
+
+
+_Parameter = tuple[str, Any, "Callable[[Any], Any] | None"]
+"""Name, value of the statement itself, and what prepares a value for SQLite."""
+
+
+class Glances:
+    """Reads of a single value, over a connection of their own that never writes. Each takes 15 microseconds, a
+    transaction of SQLAlchemy fifteen times as long. Thread-safe."""
+
+    def __init__(self, engine: Engine, files: DatabaseFiles) -> None:
+        self._pool = engine.pool  # The engine itself would live as long as this object, which lives as long as it.
+        self._dialect = engine.dialect
+        self._files = files
+        self._guard = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._compiled: dict[sa.Select[Any], tuple[str, list[_Parameter]]] = {}
+        sa.event.listen(engine, "engine_disposed", self._close)
+
+    def version(self) -> int:
+        """Returns a number that each commit of any process changes. Raises sqlite3.Error and those of connecting."""
+        with self._guard:
+            return int(self._opened().execute("PRAGMA data_version").fetchone()[0])
+
+    def first(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Any:
+        """Returns the first column of the first row, as SQLite stores it; None without rows. Raises sqlite3.Error and
+        those of connecting."""
+        if statement not in self._compiled:
+            compiled = statement.compile(dialect=self._dialect)
+            parameters: list[_Parameter] = []
+            for name in compiled.positiontup or ():
+                kind = compiled.binds[name].type.dialect_impl(self._dialect)
+                parameters.append((name, compiled.params[name], kind.bind_processor(self._dialect)))
+            self._compiled[statement] = (str(compiled), parameters)
+        text, bound = self._compiled[statement]
+        found = ((values.get(name, own), process) for name, own, process in bound)
+        given = [process(value) if process else value for value, process in found]
+        with self._guard:
+            row = self._opened().execute(text, given).fetchone()
+        return row[0] if row else None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            opened = self._pool.connect()
+            self._connection = cast("sqlite3.Connection", opened.driver_connection)
+            opened.detach()
+            self._connection.execute("PRAGMA busy_timeout = 0").close()
+        return self._connection
+
+    def _close(self, _engine: Engine) -> None:
+        with self._guard:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                self._files.closed(connection)
+                connection.close()

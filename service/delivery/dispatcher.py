@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine
 
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
-from service.db.engine import reading, writing
+from service.db.engine import may_find, reading, writing
 from service.delivery import cloud_event, open_lineage, queue_store, signing, webhook_store
 from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
 from service.delivery.message import Message
@@ -129,6 +129,8 @@ class Dispatcher:
         """
         if self._bug is not None:
             raise self._bug
+        if not self._unrecorded and not may_find(self._engine, queue_store.DUE, now=self._clock()):
+            return False
         unrecorded, self._unrecorded = self._unrecorded, _Unrecorded()
         try:
             runs = await asyncio.get_running_loop().run_in_executor(self._thread, self._step, unrecorded)
@@ -144,6 +146,11 @@ class Dispatcher:
             self._tasks.add(task)
             task.add_done_callback(self._ended)
         return bool(unrecorded or runs)
+
+    def is_idle(self) -> bool:
+        """Returns whether no delivery is pending, so that only a new event can make one due. False if that is not known
+        cheaply."""
+        return not may_find(self._engine, queue_store.ANY_PENDING)
 
     async def settle(self) -> None:
         """Returns when no run is active and all results are recorded."""

@@ -38,7 +38,7 @@ class AttemptRecord:
 
 def due(connection: Connection, now: datetime) -> list[Webhook]:
     """Returns the webhooks with delivery queues that can be claimed, the longest waiting first."""
-    return [Webhook.of_row(row) for row in connection.execute(_DUE, {"now": now})]
+    return [Webhook.of_row(row) for row in connection.execute(DUE, {"now": now})]
 
 
 def claim(
@@ -167,7 +167,10 @@ def _due() -> sa.Select[Any]:
 
 
 # Every event makes the dispatcher execute this statement, so it is built once.
-_DUE = _due()
+ANY_PENDING = sa.select(_q.c.id).where(_q.c.next_at.is_not(None)).limit(1)
+"""Selects a queue with pending deliveries, due or not."""
+DUE = _due()
+"""Selects what `due` returns."""
 
 
 def _published(row: sa.Row[Any]) -> Published:

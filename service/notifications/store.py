@@ -14,6 +14,9 @@ from service.notifications.notification import Notification, ReportedProblem
 _n = schema.notifications
 _t = schema.told_problems
 
+ANY = sa.select(_n.c.name).limit(1)
+"""Selects a notification."""
+
 
 def every(connection: Connection) -> list[Notification]:
     return [Notification.of_row(row) for row in connection.execute(sa.select(_n).order_by(_n.c.name))]

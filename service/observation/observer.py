@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from jobs.logs import log_context
 from service.catalog import watch_store
 from service.catalog.watch import Watch
-from service.db.engine import reading, writing
+from service.db.engine import may_find, reading, writing
 from service.delivery import outbox
 from service.events.notifier import Notifier
 from service.model.backoff import BackOff
@@ -150,9 +150,8 @@ class Observer:
         self._has_more = not limit
         if not limit:
             return []
-        with reading(self._engine) as connection:
-            if not requested and not watch_store.is_any_due(connection, now):
-                return []
+        if not requested and not self._is_any_due(now):
+            return []
         seconds = self._config.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
         with writing(self._engine) as connection:
             ids = watch_store.claim(
@@ -177,6 +176,12 @@ class Observer:
         for table_id in done:
             self._poll_requests.taken(table_id)
         return _portions(claimed, requested)
+
+    def _is_any_due(self, now: datetime) -> bool:
+        if not may_find(self._engine, watch_store.ANY_DUE, now=now):
+            return False
+        with reading(self._engine) as connection:
+            return watch_store.is_any_due(connection, now)
 
     def _on_idle(self) -> None:
         # An idle pool alone does not cause a round, because each round would claim one table and cost a transaction.

@@ -9,11 +9,12 @@ from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import Heartbeat, Problem
 from service.db import schema
+from service.db.engine import may_find as glance
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
 from service.queue import circumstance_store, job_store, lock_sighting_store, repeat_store, slot_use
@@ -36,6 +37,19 @@ def is_any_due(
     query = _any_due(only_submitted)
     found = connection.execute(query if without is None else query.where(_j.c.id != without), _due_now(now, group))
     return found.first() is not None
+
+
+def may_find(
+    engine: Engine, now: datetime, group: str, *, only_submitted: bool = False, request_id: str | None = None
+) -> bool:
+    """Returns whether a job is due, or leased by this request already, like `service.db.engine.may_find`."""
+    is_due = glance(engine, _any_due(only_submitted), **_due_now(now, group))
+    return is_due or bool(request_id and glance(engine, repeat_store.ANY_LEASED_WITH, of_request=request_id))
+
+
+def may_become_due(engine: Engine, group: str) -> bool:
+    """Returns whether a job of this worker group is queued, like `service.db.engine.may_find`."""
+    return glance(engine, _QUEUED, of_group=group)
 
 
 def take(
@@ -208,7 +222,7 @@ def put_back(
 
 
 def is_any_run_out(connection: Connection, now: datetime) -> bool:
-    return connection.execute(_ANY_RUN_OUT, {"now": now}).first() is not None
+    return connection.execute(ANY_RUN_OUT, {"now": now}).first() is not None
 
 
 def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
@@ -294,7 +308,13 @@ HELD_ON_TABLES = JOBS.all_of(
 )
 """Reads the jobs of tables that workers hold, dry runs included, the earliest taken first."""
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
-_ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
+_QUEUED = (
+    sa.select(_j.c.id)
+    .where(_j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"), _j.c.worker_group == sa.bindparam("of_group"))
+    .limit(1)
+)
+ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
+"""Selects a job whose lease has ended `now`."""
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
 _TABLES_OF_NEXT = _NEXT_DUE.with_only_columns(_j.c.table_id)
 # The Spark application comes from the worker's row. A worker that starts again has another id, so the row names the

@@ -10,8 +10,8 @@ from service.db import audit_record
 from service.db.engine import writing
 from service.model.errors import GroundskeeperError
 from service.registration.catalogs import rounds, store
-from service.runtime.process import Tick
 from service.runtime.setting_recorder import SettingRecorder
+from service.runtime.ticks import Tick
 
 log = logging.getLogger(__name__)
 

@@ -57,11 +57,13 @@ from service.runtime import catalog_round, discovery_round, retention
 from service.runtime.api_settings import exposure, identity, queue_settings, simulated_fleet
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
+from service.runtime.due import when_due
 from service.runtime.fleet_process import FleetProcess
 from service.runtime.local_worker import LocalWorkers, command
-from service.runtime.process import Daemon, Tick, url_of
+from service.runtime.process import Daemon, url_of
 from service.runtime.proxies import TrustedProxies
 from service.runtime.settings import Settings
+from service.runtime.ticks import Tick
 from service.simulation import adviser
 from service.simulation.adviser import AdviceWriter
 from service.simulation.what_if import Replayer
@@ -77,6 +79,7 @@ _ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 30.0
 _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
+_COMMITS_SECONDS = 1.0
 # The number of readers for registrations, verifications and hand-overs, and the number of calls that may wait for one.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
@@ -225,13 +228,15 @@ class Composition:
         ]
         if engine.dialect.name == "sqlite":
             ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
+            # Callers that wait for what this database cannot tell them by itself need not poll it.
+            ticks.append(Tick("commits", _COMMITS_SECONDS, notifier.notify_here))
         ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
             ticks.append(Tick("plan", chosen.plan_seconds, partial(self._fleet.plan, context.queue.planning)))
             advice = AdviceWriter.of(engine, simulated_fleet(chosen, context.queue.planning))
             write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
             ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
-        return ticks
+        return when_due(ticks, engine, clock, self.poll_requests)
 
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen

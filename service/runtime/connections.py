@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import resource
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from uvicorn.server import ServerState
 
 # Descriptors that are left for files, database connections, and pipes to readers and workers.
 _OTHER_DESCRIPTORS = 256
@@ -64,6 +69,15 @@ class Connections:
         self._open: dict[Connection, str] = {}
         self._waiting: dict[Connection, None] = {}
         self._clients: defaultdict[str, _Client] = defaultdict(_Client)
+        self._second = 0
+
+    def renew_date(self, state: ServerState) -> None:
+        """Renews the header `Date` of answers, which has seconds. uvicorn would do so each second, even if no request
+        comes."""
+        if (second := int(time.time())) != self._second:
+            self._second = second
+            others = [each for each in state.default_headers if each[0] != b"date"]
+            state.default_headers = [(b"date", formatdate(second, usegmt=True).encode()), *others]
 
     def admit(self, connection: Connection, address: str) -> Admission:
         """Counts the connection, which first waits for its client, unless it is refused."""

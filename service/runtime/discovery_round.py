@@ -14,9 +14,9 @@ from service.db import audit_record
 from service.events.database import Database
 from service.model.errors import GroundskeeperError
 from service.observation.lake_access import LakeAccess
-from service.runtime.process import Tick
 from service.runtime.setting_recorder import SettingRecorder
 from service.runtime.settings import Settings
+from service.runtime.ticks import Tick
 
 log = logging.getLogger(__name__)
 

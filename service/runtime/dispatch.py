@@ -20,6 +20,8 @@ _NAME = "webhooks"
 _STOP_SECONDS = 5.0
 _DATABASE_RETRY_SECONDS = 1.0
 _BATCH_SECONDS = 0.02
+# The longest wait while no delivery is pending. Commits of all processes to SQLite call the notifier.
+_IDLE_SECONDS = 5.0
 
 
 class DispatchThread:
@@ -70,7 +72,7 @@ class DispatchThread:
                     # Results that arrive within this time are recorded in one batch.
                     await asyncio.sleep(_BATCH_SECONDS)
                 else:
-                    await listener.wait(self._poll_seconds)
+                    await listener.wait(_IDLE_SECONDS if dispatcher.is_idle() else self._poll_seconds)
             try:
                 await dispatcher.stop(_STOP_SECONDS)
             except DatabaseUnavailableError as error:

@@ -67,6 +67,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._is_in_message = True
+        self._limiter.renew_date(self.server_state)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:

@@ -11,21 +11,18 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.base import BaseTrigger
 
 from jobs.logs import print_last_words
-from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.model.errors import SettingsError
 from service.model.garbage import collect_seldom
 from service.model.task_health import TaskHealth
 from service.runtime.connections import Connections
 from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
+from service.runtime.ticks import Ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from service.runtime.connections import ConnectionLimits
     from service.runtime.dispatch import DispatchThread
     from service.runtime.local_worker import LocalWorkers
+    from service.runtime.ticks import Tick
 
 log = logging.getLogger(__name__)
 
@@ -45,31 +43,15 @@ _GRACE_SECONDS = 10
 _READ_GRACE_SECONDS = 3.0
 # Time for threads to end by themselves, after the server has ended.
 _LEAVE_SECONDS = 2.0
-_KEEP_NEAR_SECONDS = 1.0
+# Time for running ticks to end, once the server has ended.
+_TICK_SECONDS = 10.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 SWITCH_SECONDS = 0.0005
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
-
-    The task also runs as soon as `notified` is set; `run_once` clears `notified`. A run with a false result has found
-    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called.
-    """
-
-    name: str
-    seconds: float
-    run_once: Callable[[], object]
-    first_after: float = 0.0
-    notified: threading.Event | None = None
-    idle_seconds: float = 0.0
-
-
 class Daemon:
-    """Runs until a signal arrives, or a thread that must not end ends. A tick that fails is tried again at its next
-    time. `tasks` knows of each tick whether it fails and when it last ended."""
+    """Runs until a signal arrives, or a thread that must not end ends."""
 
     def __init__(
         self,
@@ -93,8 +75,7 @@ class Daemon:
         self._replicas = replicas
         self._on_ready = on_ready
         self._on_end = on_end
-        self._tasks = tasks or TaskHealth()
-        self._ticks = ticks
+        self._ticks = Ticks(ticks, notifier, tasks or TaskHealth())
         self._died: str | None = None
         self._stopping = threading.Lock()
         self._ended = threading.Event()
@@ -113,20 +94,6 @@ class Daemon:
             server_header=False,
         )
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
-        self._scheduler = BackgroundScheduler(timezone="UTC")
-        self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
-        self._resting = [tick for tick in ticks if tick.idle_seconds]
-        for tick in (tick for tick in ticks if tick.notified is None and not tick.idle_seconds):
-            every = _Every(tick.seconds, first_after=tick.first_after)
-            self._scheduler.add_job(
-                partial(self._run, tick),
-                every,
-                id=tick.name,
-                name=tick.name,
-                next_run_time=datetime.now(UTC) + every.most,
-                max_instances=1,
-                misfire_grace_time=None,
-            )
 
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
@@ -142,8 +109,7 @@ class Daemon:
             self._workers.stop()
             self._on_end()
             self._dispatch.join()
-            if self._scheduler.running:
-                self._scheduler.shutdown(wait=True)
+            self._ticks.end(_TICK_SECONDS)
         if self._died:
             print_last_words(self._died)
             return 1
@@ -156,14 +122,7 @@ class Daemon:
         threading.Thread(target=self._wind_down, name="wind-down", daemon=True).start()
 
     def _started(self) -> None:
-        for tick in self._ticks:
-            self._tasks.expect(tick.name, tick.seconds + tick.idle_seconds, first_after=tick.first_after)
-        self._scheduler.start()
-        threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
-        for tick, notified in self._notified:
-            threading.Thread(target=self._keep_ticking, args=(tick, notified), name=tick.name, daemon=True).start()
-        for tick in self._resting:
-            threading.Thread(target=self._tick_or_rest, args=(tick,), name=tick.name, daemon=True).start()
+        self._ticks.start()
         self._dispatch.start()
         if self._replicas:
             self._replicas.start()
@@ -181,48 +140,6 @@ class Daemon:
             self._ended.wait(_READ_GRACE_SECONDS)
             self._on_end()
 
-    def _run(self, tick: Tick) -> bool:
-        """Runs the tick once; returns whether it succeeded and found something to do."""
-        try:
-            found = tick.run_once()
-        except DatabaseUnavailableError as error:
-            # The database may be available at the next run; meanwhile /readyz reports that it is not.
-            log.warning("%s: %s", tick.name, error)
-            self._tasks.ended(tick.name)
-            return False
-        except Exception:
-            log.exception("%s failed", tick.name)
-            self._tasks.ended(tick.name, fails=True)
-            return False
-        self._tasks.ended(tick.name, fails=False)
-        return found is None or bool(found)
-
-    def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
-        """Runs the tick until the server stops."""
-        while not self._server.should_exit:
-            if not self._run(tick):
-                self._ended.wait(tick.seconds)
-            notified.wait(tick.seconds)
-
-    def _tick_or_rest(self, tick: Tick) -> None:
-        """Runs the tick until the server stops, seldom while it finds nothing to do."""
-        notified = self._notifier.event()
-        while not self._server.should_exit:
-            notified.clear()  # before the run, which may not see a later change
-            found = self._run(tick)
-            self._ended.wait(tick.seconds)
-            if not found:
-                notified.wait(tick.idle_seconds)
-
-    def _keep_near(self) -> None:
-        """Moves ticks that are too far in the future to their interval from now. The scheduler waits for times of the
-        wall clock, which are far away after the clock has been set back."""
-        while not self._ended.wait(_KEEP_NEAR_SECONDS):
-            for job in self._scheduler.get_jobs():
-                latest = datetime.now(UTC) + job.trigger.most
-                if job.next_run_time > latest:
-                    job.modify(next_run_time=latest)
-
     def _thread_died(self, died: threading.ExceptHookArgs) -> None:
         name = died.thread.name if died.thread else "a thread"
         log.error("%s died", name, exc_info=died.exc_value)
@@ -231,18 +148,6 @@ class Daemon:
     def _die(self, why: str) -> None:
         self._died = self._died or why
         self.stop()
-
-
-class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """An interval after the current time. APScheduler's own trigger adds the interval to the last time; after the clock
-    was set forward by years, it would go through all missed times."""
-
-    def __init__(self, seconds: float, *, first_after: float) -> None:
-        self._interval = timedelta(seconds=seconds)
-        self.most = timedelta(seconds=max(seconds, first_after))
-
-    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:  # noqa: ARG002
-        return now + self._interval
 
 
 class _Server(uvicorn.Server):
@@ -265,13 +170,10 @@ class _Server(uvicorn.Server):
             self._on_started()
 
     async def main_loop(self) -> None:
-        """Ends after `end`. The base class looks ten times a second, which costs a fifth of an idle service's CPU."""
+        """Ends after `end`. The base class looks ten times a second, which costs a third of an idle service's CPU."""
         self._loop = asyncio.get_running_loop()
-        # Each call also renews the header `Date`, which has seconds.
-        while not await self.on_tick(0):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await self._is_ending.wait()
+        if not await self.on_tick(0):
+            await self._is_ending.wait()
 
     def end(self) -> None:
         """Lets the server end its connections and stop. Any thread may call it."""

@@ -14,7 +14,7 @@ from jobs import tracing
 from jobs.logs import log_context
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
-from service.db.engine import reading, writing
+from service.db.engine import may_find, reading, writing
 from service.delegation import plan_store
 from service.delegation.plan import PlanState
 from service.delivery import outbox
@@ -156,10 +156,10 @@ def evaluated(
 
 def _wake_deferred(engine: Engine, now: datetime, limits: Limits) -> None:
     """Wakes as many tables that wait for other tables' jobs as there is capacity for."""
+    if not may_find(engine, decision_times.ANY_DEFERRED):
+        return
     with reading(engine) as connection:
         wanted = decision_times.wanted_capacity(connection, now)
-        if not wanted:
-            return
         load = Load(job_store.count_active(connection))
     if free := [each for each in wanted if limits.has_capacity(each, load)]:
         with writing(engine) as connection:

@@ -195,8 +195,7 @@ def test_a_log_of_an_archived_commit_that_is_cut_off(spark: SparkSession, base: 
     whole = without_checksum(log).read_bytes()
     log.write_bytes(whole[: len(whole) // 2])
     assert tables.snapshot(spark, base) != before
-    detail = found(spark, base)["file-sizes-differ"]["detail"]
-    assert detail.startswith(f"the logs of {log.name[1:].partition('_')[0]} have {len(whole) // 2} bytes, and ")
+    assert found(spark, base)["file-sizes-differ"]["detail"].startswith(f"{log.name} is cut off")
     log.write_bytes(whole)
     assert found(spark, base, rows=True) == {}
 

@@ -77,6 +77,14 @@ def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: 
     connection.execute(_j.update().where(_j.c.id == job_id).values(**values))
 
 
+ANY_WAITING = (
+    sa.select(_j.c.id)
+    .where(_j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"), _j.c.waits_for_writers)
+    .limit(1)
+)
+"""Selects a waiting job."""
+
+
 def _waiting() -> sa.Select[Any]:
     # The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
     queued: sa.BindParameter[str] = sa.bindparam("queued", JobState.QUEUED.value, literal_execute=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from email.utils import parsedate_to_datetime
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ from service.model.errors import DatabaseUnavailableError
 from service.model.task_health import TaskHealth
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers
-from service.runtime.process import Daemon, Tick, listen, url_of
+from service.runtime.process import Daemon, listen, url_of
+from service.runtime.ticks import Tick
 from tests.integration.serving import eventually
 from tests.support.contexts import changed
 
@@ -112,6 +114,26 @@ def test_a_tick_rests_while_it_finds_nothing_and_runs_soon_after_a_notification(
     failed: list[AssertionError] = []
     assert _run(client, tick, start, idle_seconds=3600.0, notifier=notifier) == 0
     assert not failed
+
+
+def test_answers_have_the_present_date_after_an_idle_pause(client: TestClient) -> None:
+    ages: list[float] = []
+
+    def start(daemon: Daemon, url: str) -> None:
+        def watch() -> None:
+            try:
+                for pause in (0.0, 2.5):
+                    time.sleep(pause)
+                    date = parsedate_to_datetime(httpx.get(f"{url}/healthz").headers["Date"])
+                    ages.append(time.time() - date.timestamp())
+            finally:
+                daemon.stop()
+
+        threading.Thread(target=watch).start()
+
+    assert _run(client, lambda: None, start) == 0
+    assert len(ages) == 2
+    assert max(ages) < 2.4
 
 
 @pytest.mark.parametrize("notified", [None, threading.Event()])

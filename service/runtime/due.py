@@ -1,0 +1,53 @@
+"""Tells whether ticks may find something to do, at a twentieth of the cost of a run, so that an idle service leaves out
+nearly all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from service.catalog import decision_times, watch_store
+from service.db.engine import may_find, version
+from service.model.clock import Clock
+from service.notifications import store as notification_store
+from service.observation.poll_requests import PollRequests
+from service.queue import lease_store, lock_sighting_store
+from service.queue.hand_over import store as hand_over_store
+from service.runtime.ticks import Tick
+
+
+def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollRequests) -> list[Tick]:
+    """Returns the ticks with the conditions of their runs."""
+
+    def found_by(statement: sa.Select[Any]) -> Callable[[], bool]:
+        return lambda: may_find(engine, statement, now=clock())
+
+    is_poll_due = found_by(watch_store.ANY_DUE)
+    conditions: dict[str, Callable[[], bool]] = {
+        "recover": found_by(lease_store.ANY_RUN_OUT),
+        "observe": lambda: polls.notified.is_set() or bool(polls.wanted()) or is_poll_due(),
+        "locks": found_by(lock_sighting_store.ANY_TO_WATCH),
+        "hand-over": found_by(hand_over_store.ANY_WAITING),
+        "notifications": found_by(notification_store.ANY),
+        "checkpoint": _Commits(engine).are_new,
+        "commits": _Commits(engine).are_new,
+        "plan": found_by(decision_times.ANY_DUE),
+    }
+    return [replace(each, is_due=conditions.get(each.name, each.is_due)) for each in ticks]
+
+
+class _Commits:
+    """The commits to an SQLite database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._last: int | None = None
+
+    def are_new(self) -> bool:
+        """Whether something was committed since the last call."""
+        last, self._last = self._last, version(self._engine)
+        return self._last is None or self._last != last

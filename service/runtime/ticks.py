@@ -1,0 +1,196 @@
+"""The ticks of the service: tasks that run again and again.
+
+APScheduler runs those that only follow the time. The others have a thread each, which one thread wakes when there may
+be something to do. While the service is idle, only that thread wakes each second: to wake another one takes ten times
+as long as to ask SQLite whether its tick would find something.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+
+from service.events.notifier import Notifier
+from service.model.errors import DatabaseUnavailableError
+from service.model.task_health import TaskHealth
+
+log = logging.getLogger(__name__)
+
+_BEAT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
+
+    The task also runs as soon as `notified` is set; `run_once` clears `notified`. A run with a false result has found
+    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called. A run for
+    which `is_due` is false would find nothing, and is left out.
+    """
+
+    name: str
+    seconds: float
+    run_once: Callable[[], object]
+    first_after: float = 0.0
+    notified: threading.Event | None = None
+    idle_seconds: float = 0.0
+    is_due: Callable[[], bool] | None = None
+
+    @property
+    def follows_time(self) -> bool:
+        """Whether nothing but the time says when the task runs."""
+        return self.is_due is None and self.notified is None and not self.idle_seconds
+
+    def may_find(self) -> bool:
+        return self.is_due is None or self.is_due()
+
+
+@dataclass(eq=False)
+class _Running:
+    """A tick with the event for which its thread waits. `next_at` is on the monotonic clock."""
+
+    tick: Tick
+    wake: threading.Event
+    next_at: float
+    is_busy: bool = False
+
+
+class Ticks:
+    """Runs the ticks. A tick that fails is tried again at its next time. `tasks` knows of each tick whether it fails
+    and when it last ended."""
+
+    def __init__(self, ticks: Sequence[Tick], notifier: Notifier, tasks: TaskHealth) -> None:
+        self._ticks = ticks
+        self._notifier = notifier
+        self._tasks = tasks
+        self._running: list[_Running] = []
+        self._threads: list[threading.Thread] = []
+        self._ended = threading.Event()
+        self._scheduler = BackgroundScheduler(timezone="UTC")
+        for tick in (tick for tick in ticks if tick.follows_time):
+            every = _Every(tick.seconds, first_after=tick.first_after)
+            self._scheduler.add_job(
+                partial(self._run, tick),
+                every,
+                id=tick.name,
+                name=tick.name,
+                next_run_time=datetime.now(UTC) + every.most,
+                max_instances=1,
+                misfire_grace_time=None,
+            )
+
+    def start(self) -> None:
+        now = time.monotonic()
+        for tick in self._ticks:
+            self._tasks.expect(tick.name, tick.seconds + tick.idle_seconds, first_after=tick.first_after)
+            if tick.follows_time:
+                continue
+            if tick.notified:
+                running = _Running(tick, tick.notified, now)
+            elif tick.idle_seconds:
+                running = _Running(tick, self._notifier.event(), now)
+            else:
+                running = _Running(tick, threading.Event(), now + max(tick.seconds, tick.first_after))
+            self._running.append(running)
+            self._start(self._keep, tick.name, running)
+        self._scheduler.start()
+        self._start(self._beat, "ticks")
+
+    def end(self, seconds: float) -> None:
+        """Starts no more runs, and waits so long for those that have begun."""
+        self._ended.set()
+        for each in self._running:
+            each.wake.set()
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=time.monotonic() < until)
+
+    def _start(self, target: Callable[..., None], name: str, *args: object) -> None:
+        thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _beat(self) -> None:
+        """Wakes the threads whose time has come, and whose ticks may find something."""
+        every = min([_BEAT_SECONDS, *(_rest(each.tick) for each in self._running)])
+        while True:
+            now = time.monotonic()
+            for each in self._running:
+                if each.is_busy or now < each.next_at:
+                    continue
+                each.next_at = now + _rest(each.tick)
+                if each.tick.may_find():
+                    each.wake.set()
+                else:
+                    self._tasks.ended(each.tick.name)
+            self._keep_near()
+            if self._ended.wait(every):
+                return
+
+    def _keep_near(self) -> None:
+        """Moves ticks that are too far in the future to their interval from now. The scheduler waits for times of the
+        wall clock, which are far away after the clock has been set back."""
+        for job in self._scheduler.get_jobs():
+            latest = datetime.now(UTC) + job.trigger.most
+            if job.next_run_time > latest:
+                job.modify(next_run_time=latest)
+
+    def _keep(self, running: _Running) -> None:
+        """Runs a tick whenever it is woken."""
+        tick = running.tick
+        while running.wake.wait() and not self._ended.is_set():
+            running.is_busy, began = True, time.monotonic()
+            if tick.notified is None:
+                running.wake.clear()  # before the run, which may not see a later change
+            has_failed, found = self._run(tick)
+            if tick.idle_seconds or (tick.notified and has_failed):
+                self._ended.wait(tick.seconds)
+            if tick.idle_seconds and found:
+                running.wake.set()
+            running.next_at = began + _rest(tick)
+            running.is_busy = False
+
+    def _run(self, tick: Tick) -> tuple[bool, bool]:
+        """Runs the tick once; returns whether it failed, and whether it found something to do."""
+        found: object = None
+        fails = False
+        try:
+            # Whoever calls the notifier does not know of this tick; who wakes the others has asked already.
+            found = tick.run_once() if not tick.idle_seconds or tick.may_find() else False
+        except DatabaseUnavailableError as error:
+            # The database may be available at the next run; meanwhile /readyz reports that it is not.
+            log.warning("%s: %s", tick.name, error)
+            self._tasks.ended(tick.name)
+            return True, False
+        except Exception:
+            log.exception("%s failed", tick.name)
+            fails = True
+        self._tasks.ended(tick.name, fails=fails)
+        return fails, not fails and (found is None or bool(found))
+
+
+class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
+    """An interval after the current time. APScheduler's own trigger adds the interval to the last time; after the clock
+    was set forward by years, it would go through all missed times."""
+
+    def __init__(self, seconds: float, *, first_after: float) -> None:
+        self._interval = timedelta(seconds=seconds)
+        self.most = timedelta(seconds=max(seconds, first_after))
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:  # noqa: ARG002
+        return now + self._interval
+
+
+def _rest(tick: Tick) -> float:
+    """Returns the seconds between two runs that find nothing."""
+    return tick.idle_seconds or tick.seconds

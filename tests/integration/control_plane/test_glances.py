@@ -1,0 +1,131 @@
+"""An idle service asks SQLite at little cost whether it has anything to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.catalog import decision_times, watch_store
+from service.db.engine import checkpoint, may_find, open_engine, reading, version, writing
+from service.delivery import queue_store
+from service.events.notifier import Notifier
+from service.model.clock import utc_now
+from service.model.task_health import TaskHealth
+from service.notifications import store as notification_store
+from service.observation.poll_requests import PollRequests
+from service.queue import lease_store, lock_sighting_store
+from service.queue.hand_over import store as hand_over_store
+from service.runtime.due import when_due
+from service.runtime.ticks import Tick, Ticks
+from tests.integration.control_plane.planning import Service
+from tests.integration.serving import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+
+def test_each_commit_of_any_process_changes_the_version_and_nothing_else_does(sqlite: sa.Engine) -> None:
+    engine, other = sqlite, open_engine(str(sqlite.url))
+    found = [version(engine)]
+    for writer in (engine, other, engine):
+        with writing(writer) as connection:
+            connection.execute(sa.text("CREATE TABLE IF NOT EXISTS seen (id INTEGER)"))
+            connection.execute(sa.text("INSERT INTO seen VALUES (1)"))
+        found.append(version(engine))
+    assert len(set(found)) == 4
+    assert None not in found
+    with reading(engine) as connection:
+        connection.execute(sa.text("SELECT * FROM seen")).all()
+    checkpoint(engine)
+    assert version(engine) == found[-1]
+    other.dispose()
+
+
+def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: sa.Engine, clock: FakeClock) -> None:
+    engine, service = sqlite, Service(sqlite, clock)
+    every = {
+        "polls": watch_store.ANY_DUE,
+        "decisions": decision_times.ANY_DUE,
+        "leases": lease_store.ANY_RUN_OUT,
+        "locks": lock_sighting_store.ANY_TO_WATCH,
+        "hand-overs": hand_over_store.ANY_WAITING,
+        "notifications": notification_store.ANY,
+        "deliveries": queue_store.DUE,
+    }
+
+    def found() -> set[str]:
+        return {name for name, statement in every.items() if may_find(engine, statement, now=clock())}
+
+    assert found() == set()
+    service.register()
+    assert found() == {"polls"}
+    with writing(engine) as connection:
+        watch_store.claim(connection, now=clock(), next_poll_at=clock() + timedelta(seconds=60), limit=1)
+    assert found() == set()
+    clock.advance(59)
+    assert found() == set()
+    clock.advance(2)
+    assert found() == {"polls"}
+    service.poll(commits=5)
+    assert found() == {"polls", "decisions"}
+    assert not lease_store.may_find(engine, clock(), "default")
+    assert len(service.plan().jobs) == 1
+    assert found() == {"polls", "locks"}
+    assert lease_store.may_find(engine, clock(), "default")
+    assert lease_store.may_become_due(engine, "default")
+    assert not lease_store.may_become_due(engine, "other's group")
+
+
+def test_a_database_that_cannot_be_read_is_looked_at_as_before(tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path}/empty.db")
+    assert may_find(engine, watch_store.ANY_DUE, now=utc_now())
+    engine.dispose()
+
+
+def test_a_tick_that_would_find_nothing_is_left_out_and_is_not_late() -> None:
+    is_due = threading.Event()
+    runs: list[float] = []
+    tasks = TaskHealth(lambda: time.monotonic() + later[0])
+    later = [0.0]
+    tick = Tick("tick", 0.05, lambda: runs.append(time.monotonic()), is_due=is_due.is_set)
+    ticks = Ticks([tick], Notifier(), tasks)
+    ticks.start()
+    try:
+        time.sleep(0.5)
+        assert not runs
+        later[0] = 59.0
+        assert eventually(lambda: not tasks.late(), 60)
+        later[0] = 118.0
+        assert eventually(lambda: not tasks.late(), 60)
+        is_due.set()
+        assert eventually(lambda: len(runs) > 2, 60)
+    finally:
+        ticks.end(10.0)
+    ended = len(runs)
+    time.sleep(0.3)
+    assert len(runs) == ended
+
+
+def test_the_notifier_is_called_for_each_commit_and_polls_for_each_request(sqlite: sa.Engine, clock: FakeClock) -> None:
+    polls = PollRequests()
+    given = [Tick(name, 1.0, list) for name in ("commits", "observe", "trend")]
+    commits, observe, trend = when_due(given, sqlite, clock, polls)
+    assert commits.is_due()
+    assert not commits.is_due()
+    other = open_engine(str(sqlite.url))
+    with writing(other) as connection:
+        connection.execute(sa.text("CREATE TABLE seen (id INTEGER)"))
+    other.dispose()
+    assert commits.is_due()
+    assert not commits.is_due()
+    assert not observe.is_due()
+    polls.ask("tbl_1")
+    polls.notified.clear()
+    assert observe.is_due()
+    assert trend.is_due()
