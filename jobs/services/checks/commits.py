@@ -156,7 +156,7 @@ def _cut_off(examined: Examined) -> dict[str, str]:
         path for commit in examined.commits for of in commit.files.values() for paths in of.values() for path in paths
     }
     known = {item.key: item for item in examined.slices}
-    differing = {}
+    differing: dict[str, str] = {}
     for item in examined.listed_slices:
         said = known.get(item.key)
         doubtful: list[str] = []
