@@ -103,6 +103,11 @@ class LockWatch:
             self._check, keys=lambda sighting: (sighting.table_id,), size=config.at_once
         )
 
+    @property
+    def remembers_any(self) -> bool:
+        """Whether the last round has seen a table that waits, so that the next one may have to forget it."""
+        return bool(self._waiting or self._early)
+
     def run_once(self) -> LocksChecked:
         """Chooses the locks to watch, and begins the checks that are due, without waiting for them."""
         now = self._clock()

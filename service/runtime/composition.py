@@ -203,6 +203,7 @@ class Composition:
 
     def _ticks(self, context: AppContext) -> list[Tick]:
         chosen, engine, notifier, clock = self.chosen, self.engine, self.notifier, self._clock
+        locks = self._lock_watch()
         ticks = [
             Tick(
                 "recover",
@@ -214,7 +215,7 @@ class Composition:
             Tick(
                 "observe", _OBSERVE_SECONDS, self._observer(context.lake).run_once, notified=self.poll_requests.notified
             ),
-            Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once, idle_seconds=_IDLE_SECONDS),
+            Tick("locks", _LOCK_SECONDS, locks.run_once, idle_seconds=_IDLE_SECONDS),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once, idle_seconds=_IDLE_SECONDS),
             Tick(
                 "problems",
@@ -236,7 +237,7 @@ class Composition:
             advice = AdviceWriter.of(engine, simulated_fleet(chosen, context.queue.planning))
             write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
             ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
-        return when_due(ticks, engine, clock, self.poll_requests)
+        return when_due(ticks, engine, clock, self.poll_requests, locks)
 
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen

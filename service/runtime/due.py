@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from service.catalog import decision_times, watch_store
 from service.db.engine import may_find, version
+from service.locks.lock_watch import LockWatch
 from service.model.clock import Clock
 from service.notifications import store as notification_store
 from service.observation.poll_requests import PollRequests
@@ -20,17 +21,17 @@ from service.queue.hand_over import store as hand_over_store
 from service.runtime.ticks import Tick
 
 
-def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollRequests) -> list[Tick]:
+def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollRequests, locks: LockWatch) -> list[Tick]:
     """Returns the ticks with the conditions of their runs."""
 
     def found_by(statement: sa.Select[Any]) -> Callable[[], bool]:
         return lambda: may_find(engine, statement, now=clock())
 
-    is_poll_due = found_by(watch_store.ANY_DUE)
+    is_poll_due, is_lock_wanted = found_by(watch_store.ANY_DUE), found_by(lock_sighting_store.ANY_TO_WATCH)
     conditions: dict[str, Callable[[], bool]] = {
         "recover": found_by(lease_store.ANY_RUN_OUT),
         "observe": lambda: polls.notified.is_set() or bool(polls.wanted()) or is_poll_due(),
-        "locks": found_by(lock_sighting_store.ANY_TO_WATCH),
+        "locks": lambda: locks.remembers_any or is_lock_wanted(),
         "hand-over": found_by(hand_over_store.ANY_WAITING),
         "notifications": found_by(notification_store.ANY),
         "checkpoint": _Commits(engine).are_new,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from jobs.format import appearance
 from jobs.format.appearance import appearances, inversions
 from jobs.format.instants import instant_of
 
@@ -47,6 +48,37 @@ class Timeline:
         at = ms(BEGIN + 24 * HOUR)
         copy.files = {name: at + round(number * each * 1000) for number, name in enumerate(names)}
         return copy
+
+
+def test_times_that_ascend_are_found_in_order_like_by_the_whole_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(7)
+    timelines = []
+    for _ in range(400):
+        timeline = Timeline(version=chance.choice([6, 9]))
+        for _ in range(chance.randint(2, 9)):
+            offset = chance.choice([0, 0, 0, 0, -60, 60, -10]) * SECOND
+            timeline.commit(offset, seconds=chance.choice([0.5, 1.5, 10, 30]))
+        for name in chance.sample(list(timeline.files), chance.choice([0, 0, 1, 3])):
+            timeline.files[name] += chance.randint(-40_000, 40_000)
+        timelines.append(timeline)
+    found = [timeline.late() for timeline in timelines]
+    monkeypatch.setattr(appearance, "_ascend", lambda _seen: False)
+    assert found == [timeline.late() for timeline in timelines]
+    assert 20 < sum(map(bool, found)) < 380
+
+
+def test_a_request_before_one_that_appeared_after_its_completion_goes_back() -> None:
+    timeline = Timeline()
+    for _ in range(4):
+        timeline.commit()
+    ahead = timeline.commit()
+    timeline.now += 1 * SECOND
+    behind = timeline.commit(-5.5 * SECOND, seconds=5)
+    timeline.now += 5 * SECOND
+    for _ in range(3):
+        timeline.commit()
+    timeline.files[f"{ahead}.commit.requested"] += 5598
+    assert timeline.late() == {behind}
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from jobs.storage.permissions import Permissions
+from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, watch_store
 from service.db.engine import checkpoint, may_find, open_engine, reading, version, writing
 from service.delivery import queue_store
 from service.events.notifier import Notifier
+from service.lake.reader_pool import InProcess
+from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.model.clock import utc_now
 from service.model.task_health import TaskHealth
 from service.notifications import store as notification_store
@@ -115,7 +119,10 @@ def test_a_tick_that_would_find_nothing_is_left_out_and_is_not_late() -> None:
 def test_the_notifier_is_called_for_each_commit_and_polls_for_each_request(sqlite: sa.Engine, clock: FakeClock) -> None:
     polls = PollRequests()
     given = [Tick(name, 1.0, list) for name in ("commits", "observe", "trend")]
-    commits, observe, trend = when_due(given, sqlite, clock, polls)
+    locks = LockWatch(
+        sqlite, Notifier(), clock, LockWatchConfig(), InProcess(), cipher=SecretCipher([]), permissions=Permissions()
+    )
+    commits, observe, trend = when_due(given, sqlite, clock, polls, locks)
     assert commits.is_due()
     assert not commits.is_due()
     other = open_engine(str(sqlite.url))
