@@ -75,6 +75,9 @@ _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"
     for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
+# The JVM's table of names has 32 768 places by default, and Spark and Hudi load many times as many. To search the lists
+# behind the places took a fifth of the CPU time of loading classes.
+_MANY_NAMES = "-XX:+UnlockExperimentalVMOptions -XX:SymbolTableSize=1048576"
 # Hudi measures objects by JOL, which first starts two more JVMs that try to read the memory of this one, in vain.
 _MEASURE_FROM_WITHIN = "-Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
@@ -139,6 +142,7 @@ def start_session(
             "-XX:+ExitOnOutOfMemoryError",
             _COMPILE_LATER,
             _MEASURE_FROM_WITHIN,
+            _MANY_NAMES,
             idle_jvm.JAVA_OPTIONS,
             java_options,
             chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""),
