@@ -33,12 +33,12 @@ def check_compaction(table: HudiTable, instant: str) -> None:
 
 
 def check_clustering(table: HudiTable, instant: str) -> None:
-    """Raises RefusedError if the plan reads files that are gone, or file groups that were replaced since, and
-    PathOutsideTableError for a path outside of the table."""
+    """Raises RefusedError if the plan reads files that are gone, or file groups that were replaced or written since,
+    and PathOutsideTableError for a path outside of the table."""
     for plan in pending_plans(table, CLUSTERING_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
-            refuse(_problems(table, plan, _replaced(table)))
+            refuse(_problems(table, plan, _replaced(table)) or _of_later_writes(table, plan))
 
 
 def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
@@ -50,7 +50,7 @@ def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
         if not plan.content and plan.action != "replacecommit":
             detail = f"instant {plan.instant} ({plan.action})"
             yield plan, [PLAN_UNREADABLE.because(detail)]
-        elif problems := _problems(table, plan, replaced):
+        elif problems := _problems(table, plan, replaced) or _of_later_writes(table, plan):
             yield plan, problems
 
 
@@ -61,6 +61,23 @@ def unusable_of(table: HudiTable, instants: Collection[str]) -> list[Problem]:
 
 def _replaced(table: HudiTable) -> set[Group]:
     return {group for commit in table.commits() for group in commit.write.replaced}
+
+
+def _of_later_writes(table: HudiTable, plan: Plan) -> list[Problem]:
+    """Returns the refusal of a clustering plan whose file groups have rows that it does not read. A writer with
+    `SparkAllowUpdateStrategy` writes to them, and in single-writer mode Hudi detects no conflict then. Writers with
+    consistent hashing write such rows to the new file groups as well."""
+    if plan.action not in CLUSTERING_ACTIONS or not plan.content or table.has_consistent_hashing():
+        return []
+    read = plan_files.read_by(plan.content)
+    found = {
+        group for commit in table.commits() if commit.write.instant > plan.instant for group in commit.write.written
+    }
+    for item in table.file_slices({partition for partition, _ in read}):
+        files = {(item.partition, name) for name in (item.base_name, *item.log_files) if name}
+        if not files <= read.get(item.key, files):
+            found.add(item.key)
+    return plan_files.overtaken(plan.instant, read, found)
 
 
 def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) -> list[Problem]:

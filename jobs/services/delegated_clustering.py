@@ -1,6 +1,6 @@
 """Executes given clustering plans of writers with Hudi's own executor, and commits them while writers are active. Such
 a plan is on the timeline, and only its own instant can complete it. The job commits at a moment without a write in
-flight, after Hudi's check that nobody has written to the plan's file groups since it was begun."""
+flight, after the check that nobody has written to the plan's file groups since it was made."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Runner:
     def run(self, instant: str) -> None:
         """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner,
         RowsDifferError before its commit if it would lose or invent rows, and WritersActiveError if there is no moment
-        without writes. Raises RefusedError as well if an overwrite has replaced the plan's file groups meanwhile. If a
+        without writes. Raises RefusedError as well if its file groups have been replaced or written meanwhile. If a
         plan fails, it is removed from the timeline, because a pending clustering blocks writers of
         its file groups."""
         table, context = self.table, self.context
@@ -127,7 +127,7 @@ class _Runner:
                 names = ", ".join(f"{item.requested} ({item.action})" for item in writes)
                 raise WritersActiveError(f"Still in flight: {names}.")
             if not writes:
-                # Hudi leaves the conflict to the overwrite, and a writer in single-writer mode looks for none.
+                # Hudi leaves a conflict to the writer, and one in single-writer mode looks for none.
                 plan_firewall.check_clustering(self.table, instant)
                 client.clusterings.present_schema(begun)
             return not writes

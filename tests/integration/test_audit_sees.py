@@ -299,6 +299,27 @@ def test_a_replacement_whose_commit_was_written_in_part(spark: SparkSession, bas
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_rows_that_were_written_to_the_file_groups_of_a_clustering_meanwhile(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    """The table has as many rows as before, in their older versions."""
+    shape: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": COW, "version": version}
+    options = tables.write_table(spark, base, count=60, metadata=False, **shape)
+    runner = Runner(spark, base)
+    plan = schedule_clustering(runner.client)
+    executed = runner.execute(plan)
+    strategy = "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+    alone = {"hoodie.write.concurrency.mode": "single_writer", "hoodie.clustering.updates.strategy": strategy}
+    tables.upsert(tables.rows(spark, 0, 30, ts=7), base, {**options, **alone})
+    lost = hudi_table(spark, base, None).completed_writes()[-1][0]
+    runner.look()
+    runner.commit(plan, executed)
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0}
+    assert found(spark, base, rows=True)["replacement-lacks-writes"] == f"{plan} without rows of {lost}"
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_first", [True, False])
 def test_rows_of_an_overwritten_table_that_a_clustering_of_hudi_brings_back(
     spark: SparkSession, base: Path, *, is_first: bool

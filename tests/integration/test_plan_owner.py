@@ -321,6 +321,35 @@ def test_a_clustering_plan_does_not_bring_back_a_commit_that_was_rolled_back_mea
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
+@pytest.mark.parametrize(
+    ("table_type", "version", "step"),
+    [
+        ("COPY_ON_WRITE", 9, "waiting for a moment"),
+        pytest.param("MERGE_ON_READ", 9, "waiting for a moment", marks=pytest.mark.exhaustive),
+        pytest.param("MERGE_ON_READ", 9, "clustering", marks=pytest.mark.exhaustive),
+        pytest.param("COPY_ON_WRITE", 6, "waiting for a moment", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_clustering_plan_loses_no_rows_that_are_written_to_its_file_groups_meanwhile(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, step: str
+) -> None:
+    """A writer in single-writer mode that may update such file groups looks for no conflict."""
+    base = tmp_path / "trips"
+    shape: dict[str, Any] = {"num_buckets": None, "table_type": table_type, "version": version, "metadata": False}
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=1, **shape)
+    strategy = "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+    alone = {"hoodie.write.concurrency.mode": "single_writer", "hoodie.clustering.updates.strategy": strategy}
+    runner = OtherRunner(spark, base, {**options, "hoodie.clustering.plan.strategy.sort.columns": "city"})
+    plan = runner.plan_clustering()
+    newer = tables.rows(spark, 0, 30, ts=7)
+    context = At(step, lambda: tables.upsert(newer, base, {**options, **alone}))
+    with pytest.raises(RefusedError, match=plan) as refused:
+        run_job(spark, base, "clustering", {"plans": [plan]}, index=None, context=context)
+    assert [reason.type for reason in refused.value.reasons] == ["plan-overtaken"]
+    assert sorted(row["ts"] for row in tables.collected(spark, base).rows) == [0] * 30 + [7] * 30
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_a_clustering_plan_does_not_bring_back_rows_that_are_overwritten_meanwhile(
     spark: SparkSession, tmp_path: Path, version: int

@@ -13,6 +13,7 @@ from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import base_files
 from jobs.hudi.cleans import Cleaned
+from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.plans import COMPACTION_ACTIONS, compactions_done, held_by_plans
 from jobs.protocol.missing_parts import PARTITION_METADATA
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
@@ -171,7 +172,7 @@ def _cut_off(examined: Examined) -> dict[str, str]:
 
 def replacements(examined: Examined) -> Iterator[Finding]:
     """Finds clusterings and rescales whose number of written rows differs from that of the file groups that they
-    replaced (`rewrites`)."""
+    replaced (`rewrites`), and those that lack rows which were written meanwhile."""
     differing = {}
     for commit, replaced in rewrites(examined):
         held = sum(replaced.values())
@@ -187,6 +188,38 @@ def replacements(examined: Examined) -> Iterator[Finding]:
             "Two runners executed one plan, or a write was committed in between. Restore a savepoint; or read the "
             "table as of the commit before, as long as the replaced files exist. Let nothing be cleaned until then.",
         )
+
+    if lacking := _lacking(examined):
+        yield Finding(
+            "replacement-lacks-writes",
+            "A replacement lacks rows that were written to its file groups after it had been planned",
+            lacking,
+            "Readers see older versions of these rows, or none.",
+            "A writer in single-writer mode may have updated file groups of a pending clustering. Write the rows of "
+            "the named commits again, from the source or from the replaced files. Let nothing be cleaned until then.",
+        )
+
+
+def _lacking(examined: Examined) -> dict[str, str]:
+    """Finds clusterings and rescales of Hudi that replaced file groups to which a commit wrote after their instant."""
+    if examined.table.has_consistent_hashing():
+        # Writers write such rows to the old and to the new file groups.
+        return {}
+    misdated = misdated_instants(examined.table, examined.table.clock.frame)
+    written: dict[Group, tuple[str, str]] = {}
+    found = {}
+    for commit in examined.commits:
+        write = commit.write
+        if write.operation in _REWRITES and write.known is None and REPAIRS_KEY not in commit.extra:
+            last = {written[group] for group in write.replaced if group in written}
+            if lost := sorted(
+                instant for instant, end in last if end > write.instant and write.instant not in misdated
+            ):
+                found[write.instant] = f"{write.instant} without rows of {', '.join(lost)}"
+        if write.brings_rows and write.instant not in misdated:
+            end = max(write.instant, write.completed)
+            written.update(dict.fromkeys(write.written, (write.instant, end)))
+    return found
 
 
 def rewrites(examined: Examined) -> Iterator[tuple[Commit, dict[str, int]]]:
