@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.flink.cluster import FlinkCluster
 
 # In MB; the default is 256.
-SMALL_BATCHES = {"write.batch.size": "0.01"}
+SMALL_BATCHES = {"write.batch.size": "0.005"}
 JOBS: dict[str, dict[str, Any]] = {
     "compaction": {},
     "clustering": {"sort_by": ["num"]},
@@ -76,8 +76,8 @@ def test_no_check_takes_the_batches_of_a_checkpoint_for_a_damage(
     base = tmp_path / "numbers"
     job = FlinkJob(
         base,
-        last=7999,
-        rate=2000,
+        last=11_999,
+        rate=1000,
         table_type=table_type,
         checkpoint_seconds=3,
         options={**BESIDE_OTHERS, **SMALL_BATCHES, "metadata.enabled": "true", **options},
@@ -86,6 +86,13 @@ def test_no_check_takes_the_batches_of_a_checkpoint_for_a_damage(
     timeline.wait_until_complete(base)
     assert batches(spark, base) > 1
     assert audited(spark, base) == []
+    if table_type == COW:
+        last = hudi_table(spark, base, INDEX).commits()[-1]
+        # The file before a commit is that before its first batch.
+        assert "null" != max(last.previous.values()) < last.write.instant
+        undone = {"instant": last.write.instant, "table_name": "test"}
+        planned = run_job(spark, base, "rollback", undone, writers_stopped=True, dry_run=True)
+        assert planned.details["refusals"] == []
 
     for kind in kinds:
         done = run_job(spark, base, kind, JOBS[kind], writers_stopped=True)

@@ -14,6 +14,7 @@ from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
 from tests.flink.test_flink_writer import BESIDE_OTHERS
+from tests.flink.test_state_index import PAUSE
 from tests.integration.both_engines import compacted, require_equal
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -37,6 +38,8 @@ def diagnosed(spark: SparkSession, base: Path, times: int = 6) -> list[Any]:
 
 def finished(flink: FlinkCluster, job: FlinkJob, running: str, spark: SparkSession) -> None:
     """Stops the job, lets it send the remaining rows at once, and asserts that the table has all rows."""
+    # A stop aborts a checkpoint that is under way, and Hudi may then give out no instant any more.
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 1)
     saved = flink.stop_with_savepoint(running)
     timeline.wait_until_complete(job.base)  # type: ignore[arg-type]
     flink.wait(flink.start(replace(job, rate=10_000), savepoint=saved), "FINISHED")
@@ -52,6 +55,7 @@ def test_a_diagnosis_finds_nothing_while_a_job_writes_fails_over_or_stands_still
 ) -> None:
     base = tmp_path / "numbers"
     job = FlinkJob(base, last=20_000, rate=100, table_type=table_type, checkpoint_seconds=1, options=BESIDE_OTHERS)
+    job = replace(job, more_settings={PAUSE: "2 s"})
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 2)
     before = flink.checkpoints(running)
