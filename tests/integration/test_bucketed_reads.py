@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from groundskeeper_spark import Table, bucketed, java_plan
+from groundskeeper_spark import Table, bucketed, hashed_join, java_plan
 from groundskeeper_spark.table import NotColocatedError, java_hash, snapshot
 from tests.integration.run import run_job
 from tests.integration.tables import writer_options
@@ -52,6 +52,11 @@ def _sorted(rows: DataFrame) -> list[str]:
 
 
 QUICK = (("full", None), ("left", "right"))
+# Joins that sort or look up hashes of the keys.
+BY_HASH = [
+    *((how, None) for how in ("inner", "left", "right", "full", "semi", "anti")),
+    *(("inner", "left"), ("inner", "right"), ("left", "right"), ("right", "left")),
+]
 EVERY = [
     (how, in_memory)
     for how in ("inner", "left", "right", "full", "semi", "anti")
@@ -72,8 +77,70 @@ def test_a_join_has_the_rows_of_spark_without_an_exchange(
     assert "Exchange" not in found.plan
     # A join in memory sorts no table.
     assert ("Sort" in found.plan, "ShuffledHashJoin" in found.plan) == (not in_memory, bool(in_memory))
+    assert ("xxhash64" in found.plan) == ((how, in_memory) in BY_HASH)
     assert found.rows.rdd.getNumPartitions() == 4
     assert _sorted(found.rows) == _sorted(left.select("id", "v").join(right.select("id", "w"), "id", how))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("how", "in_memory"), BY_HASH)
+def test_keys_with_equal_hashes_are_not_taken_for_equal(
+    spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch, how: str, in_memory: str | None
+) -> None:
+    few = "new Remainder(new XxHash64(keys), Literal.create(Long.valueOf(7), DataTypes.LongType))"
+    more = "import java.util.List;\nimport org.apache.spark.sql.catalyst.expressions.Remainder;"
+    source = hashed_join.SOURCE.replace("new XxHash64(keys)", few).replace("import java.util.List;", more)
+    monkeypatch.setattr(hashed_join, "SOURCE", source)
+    monkeypatch.setattr(java_plan, "_made", WeakKeyDictionary())
+    found = bucketed.join(spark, *tables, ["id"], how, columns=(["v"], ["w"]), in_memory=in_memory)
+    left, right = (spark.read.format("hudi").load(table.path) for table in tables)
+    assert "% 7" in found.plan
+    assert _sorted(found.rows) == _sorted(left.select("id", "v").join(right.select("id", "w"), "id", how))
+
+
+def test_a_condition_reaches_the_files_and_no_log_is_missed(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+    """Rows of the left table have in a log ten times their value of the base file, where it is at most 600."""
+    where = F.col("v") > 1000, F.col("w") > 400
+    found = bucketed.join(spark, *tables, ["id"], "full", columns=(["v"], ["w"]), where=where)
+    sides = [spark.read.format("hudi").load(table.path).where(only) for table, only in zip(tables, where, strict=True)]
+    expected = _sorted(sides[0].select("id", "v").join(sides[1].select("id", "w"), "id", "full"))
+    assert found.fallback is None
+    assert "GreaterThan(v,1000)" in found.plan
+    assert "GreaterThan(w,400)" in found.plan
+    assert any("v=None" not in row for row in expected)
+    assert _sorted(found.rows) == expected
+
+
+@pytest.mark.exhaustive
+def test_a_condition_on_a_sorted_column_reads_few_rows_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(0, 40_000, numPartitions=1).select(
+        F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.col("id").alias("v")
+    )
+    path = tmp_path / "sorted"
+    pages = {"hoodie.parquet.block.size": "20000", "hoodie.parquet.page.size": "2000"}
+    pages["hoodie.datasource.write.operation"] = "bulk_insert"
+    _write(rows, path, num_buckets=2, partitioned=False, table_type="COPY_ON_WRITE", **pages)
+    table = Table(str(path), KEY, 2)
+
+    def rows_of(where: Column) -> tuple[int, int]:
+        """Returns the numbers of rows of the result, and of those that were read from the files."""
+        found = bucketed.join(spark, table, table, ["id"], columns=(["v"], ["ts"]), where=(where, where))
+        assert found.fallback is None
+        # Keys that are sorted in the files already are sorted faster than their hashes.
+        assert "xxhash64" not in found.plan
+        context, group = spark.sparkContext, str(where)
+        context.setJobGroup(group, "")
+        counted = len(found.rows.collect())
+        tracker = context.statusTracker()
+        (job,) = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+        store = context._jsc.sc().statusStore()
+        context._jsc.clearJobGroup()
+        return counted, sum(store.lastStageAttempt(stage).inputRecords() for stage in job.stageIds)
+
+    assert rows_of(F.col("v") >= 0) == (40_000, 80_000)
+    few, read = rows_of(F.col("v") < 100)
+    assert few == 100
+    assert read < 40_000
 
 
 @pytest.mark.exhaustive

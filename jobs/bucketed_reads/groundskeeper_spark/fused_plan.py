@@ -33,9 +33,11 @@ class FusedPlan {
     this.conf = conf;
   }
 
-  // The executable plan of a query over `scans`, the plans of reads by the ids of their data sets.
-  static SparkPlan of(QueryExecution query, Map scans, SQLConf conf) {
-    SparkPlan plan = oneAggregate(new FusedPlan(scans, conf).fused(query.executedPlan()));
+  // The executable plan of a query over `scans`, the plans of reads by the ids of their data sets. `areSorted` says
+  // that their rows are nearly in the order of their keys.
+  static SparkPlan of(QueryExecution query, Map scans, SQLConf conf, boolean areSorted) {
+    SparkPlan fused = oneAggregate(new FusedPlan(scans, conf).fused(query.executedPlan()));
+    SparkPlan plan = HashedJoin.of(fused, areSorted);
     for (int at = 0; at < query.preparations().size(); at++) {
       Rule rule = (Rule) query.preparations().apply(at);
       if (rule instanceof CollapseCodegenStages) {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from groundskeeper_spark import fused_plan, row_conditions
+from groundskeeper_spark import fused_plan, hashed_join, key_order, row_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +73,8 @@ public class BucketedPlan {
   private final Map clients = new HashMap();
   // The plans of reads, by the ids of the data sets that stand for them in the plan of a query.
   private final Map scans = new HashMap();
+  // The largest file of each read, as one that shows the order of its rows, and the first field of the key.
+  private final List samples = new ArrayList();
   private String text = "";
 
   public BucketedPlan() {
@@ -220,10 +222,13 @@ public class BucketedPlan {
     for (int bucket = 0; bucket < modulus; bucket++) {
       grouped[bucket] = new ArrayList();
     }
+    PartitionedFile largest = null;
     for (int at = 0; at < files.size(); at++) {
       int bucket = ((Integer) numbers.get(at)).intValue();
+      PartitionedFile file = (PartitionedFile) files.get(at);
       if (bucket >= 0) {
-        grouped[bucket].add(files.get(at));
+        grouped[bucket].add(file);
+        largest = largest == null || file.length() > largest.length() ? file : largest;
       }
     }
     List partitions = new ArrayList();
@@ -239,6 +244,9 @@ public class BucketedPlan {
     List keys = new ArrayList();
     for (Iterator each = list(fields).iterator(); each.hasNext();) {
       keys.add(attribute(output, (String) each.next()));
+    }
+    if (largest != null) {
+      samples.add(new Object[] {largest.filePath().toPath(), list(fields).get(0)});
     }
     return rows(own, output, read, new HashPartitioning(seq(keys), modulus));
   }
@@ -288,7 +296,9 @@ public class BucketedPlan {
     if (planned.toString().contains("Exchange")) {
       return null;
     }
-    SparkPlan plan = FusedPlan.of(query, scans, own.sessionState().conf());
+    boolean areSorted = planned.toString().contains("SortMergeJoin")
+        && KeyOrder.areNearly(samples, user.sparkContext().hadoopConfiguration());
+    SparkPlan plan = FusedPlan.of(query, scans, own.sessionState().conf(), areSorted);
     text = plan.toString();
     RDD rdd = FusedPlan.executed(plan, own.sessionState().conf());
     return rows(user, query.analyzed().output(), rdd, new UnknownPartitioning(rdd.getNumPartitions()));
@@ -308,6 +318,7 @@ public class BucketedPlan {
 }
 """
 
+_PARTS = (fused_plan, hashed_join, key_order, row_conditions)
 _compiling = threading.Lock()
 # An object of the class for each JVM, from which those of reads are made.
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -323,7 +334,7 @@ def begin(spark: SparkSession) -> Any:
 
 
 def _compiled(jvm: Any) -> Any:
-    lines = [line for source in (_SOURCE, fused_plan.SOURCE, row_conditions.SOURCE) for line in source.splitlines()]
+    lines = [line for source in (_SOURCE, *(part.SOURCE for part in _PARTS)) for line in source.splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
     classes = [line for line in lines if not line.startswith("import ")]
     # Py4j keeps methods by the name of their class, so a class that is compiled again needs another name.
