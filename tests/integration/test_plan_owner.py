@@ -350,7 +350,8 @@ def test_a_clustering_plan_loses_no_rows_that_are_written_to_its_file_groups_mea
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
 def test_a_clustering_plan_does_not_bring_back_rows_that_are_overwritten_meanwhile(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
