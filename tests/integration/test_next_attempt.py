@@ -150,6 +150,7 @@ def test_a_lock_file_that_is_not_ours_is_left_alone_whatever_it_holds(
     assert (base / ".hoodie" / "lock").read_bytes() == content
 
 
+@pytest.mark.exhaustive
 def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
