@@ -114,11 +114,10 @@ def test_a_condition_reaches_the_files_and_no_log_is_missed(spark: SparkSession,
 @pytest.mark.exhaustive
 def test_a_condition_on_a_sorted_column_reads_few_rows_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.range(0, 40_000, numPartitions=1).select(
-        F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.col("id").alias("v")
+        F.format_string("%06d", "id").alias("id"), F.lit(1).alias("ts"), F.col("id").alias("v")
     )
     path = tmp_path / "sorted"
-    pages = {"hoodie.parquet.block.size": "20000", "hoodie.parquet.page.size": "2000"}
-    pages["hoodie.datasource.write.operation"] = "bulk_insert"
+    pages = {"hoodie.parquet.page.size": "2000", "hoodie.datasource.write.operation": "bulk_insert"}
     _write(rows, path, num_buckets=2, partitioned=False, table_type="COPY_ON_WRITE", **pages)
     table = Table(str(path), KEY, 2)
 

@@ -1,4 +1,4 @@
-"""Whether the rows of files are nearly in the order of a key, by what each says about its pages: a Java class."""
+"""A test of whether files are nearly in the order of a key, by what each says about its pages: a Java class."""
 
 SOURCE = """
 import java.nio.ByteBuffer;
