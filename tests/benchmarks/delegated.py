@@ -4,7 +4,7 @@ table: `python tests/benchmarks/delegated.py [--metadata] [--commits 60] [--minu
 One compacts inline, one leaves compaction to the service's policy (async) and plans nothing, and one delegates its
 plans to the service. There is a compaction every five commits.
 
-With `--metadata` nobody compacts the table itself. One writer compacts the metadata table every ten commits, as Hudi
+Nobody compacts the table itself with `--metadata`. One writer compacts the metadata table every ten commits, as Hudi
 does by default. For the next one a policy of the service does that every six commits. The metadata table of the last
 one is always compact: a job compacts it before each commit, which does not count.
 

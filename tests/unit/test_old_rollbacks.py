@@ -55,8 +55,9 @@ def test_an_empty_plan_is_found_when_nobody_can_be_writing_it_any_more() -> None
 def test_only_plans_of_rollbacks_without_a_byte_are_empty() -> None:
     sizes = {"1.rollback.requested": 0, "2.rollback.requested": 9, "3.rollback.inflight": 0, "4.clean.requested": 0}
     files = {name: ListedFile(size, 0, is_folder=False) for name, size in sizes.items()}
-    pending = [SimpleNamespace(action="clean"), SimpleNamespace(action="rollback")]
+    pending = [SimpleNamespace(action="rollback", requested=each) for each in ("1", "2")]
+    pending.append(SimpleNamespace(action="clean", requested="4"))
     client = SimpleNamespace(_table=SimpleNamespace(pending=lambda: pending, timeline_files=lambda: files))
     assert WriteClient.empty_rollbacks(cast("Any", client)) == {"1"}
-    del pending[1]
+    del pending[0]
     assert WriteClient.empty_rollbacks(cast("Any", client)) == frozenset()
