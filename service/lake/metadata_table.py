@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 FOLDER = ".hoodie/metadata"
 _EVERY = timedelta(minutes=5)
+# Writers of Hudi compact the metadata table after so many commits (`hoodie.metadata.compact.max.delta.commits`).
+_BY_WRITERS = 10
 _MOST_MISSING = 20
 _MOST_PARTITIONS = 100
 _BUILT = "0000"  # Partitions are built by such instants (`HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP` and later ones).
@@ -44,6 +46,9 @@ class MetadataTableState(Documented):
     pending: Annotated[int, Spec("Pending instants on its own timeline", examples=(0,))] = 0
     pending_since: Annotated[datetime | None, Spec("When the first of them was requested; null without any")] = None
     missing: Annotated[tuple[str, ...], Spec("Completed commits of the table that it lacks", examples=([],))] = ()
+    until: Annotated[
+        str, Spec("The latest completion of the table that `commits` counts", examples=("20260101120003000",))
+    ] = ""
 
 
 def metadata_table_of(
@@ -51,11 +56,16 @@ def metadata_table_of(
 ) -> MetadataTableState | None:
     """Reads the metadata table of the table with this `config` and `timeline`; the timeline must have been read first.
 
-    Folders are listed only every few minutes; meanwhile `known` is returned. Returns None if the table has no metadata
-    table, or one that cannot be read: the poll goes on, and an audit names the damage.
+    Folders are listed only every few minutes, or when writers may have compacted it; meanwhile the commits of the table
+    are added to those of `known`. Returns None if the table has no metadata table, or one that cannot be read: the poll
+    goes on, and an audit names the damage.
     """
     if known is not None and config.metadata_partitions and now - known.read_at < _EVERY:
-        return known
+        since = _completions(timeline, after=known.until)
+        if not since:
+            return known
+        if known.commits + len(since) < _BY_WRITERS:
+            return replace(known, commits=known.commits + len(since), until=since[-1])
     try:
         return _read(storage, config, timeline, now)
     except GroundskeeperError as error:
@@ -88,7 +98,15 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
         pending=len(pending),
         pending_since=_first({each.requested_time for each in pending}, listed),
         missing=tuple(_missing(timeline, own))[:_MOST_MISSING],
+        until=max(_completions(timeline), default=""),
     )
+
+
+def _completions(timeline: Timeline, after: str = "") -> list[str]:
+    """Returns when instants of the table completed later than `after`, in ascending order. Each has a deltacommit in
+    the metadata table."""
+    completed = (each.completion_time or each.requested_time for each in timeline.instants if each.is_completed)
+    return sorted(each for each in completed if each > after)
 
 
 def _is_compaction(instant: Instant) -> bool:

@@ -5,8 +5,8 @@ One compacts inline, one leaves compaction to the service's policy (async) and p
 plans to the service. There is a compaction every five commits.
 
 Nobody compacts the table itself with `--metadata`. One writer compacts the metadata table every ten commits, as Hudi
-does by default. For the next one a policy of the service does that every six commits. The metadata table of the last
-one is always compact: a job compacts it before each commit, which does not count.
+does by default. For the next one a policy of the service does that every `--every` commits. The metadata table of the
+last one is always compact: a job compacts it before each commit, which does not count.
 
 The writers take turns of `TURN` commits. A turn begins when the jobs for the previous writer have ended, so the service
 only works beside the writer for which it works.
@@ -64,11 +64,11 @@ COMPACTION = (
     ),
     Mode("delegated", _INLINE | _WITHOUT_METADATA, is_delegated=True),
 )
-METADATA = (
-    Mode("writer"),
-    Mode("service", policy={"metadata_table": {"enabled": True, "commits": 6, "min_interval_seconds": 0}}),
-    Mode("compact", is_compact=True),
-)
+
+
+def of_metadata(every: int) -> tuple[Mode, ...]:
+    policy = {"metadata_table": {"enabled": True, "commits": every, "min_interval_seconds": 0}}
+    return (Mode("writer"), Mode("service", policy=policy), Mode("compact", is_compact=True))
 
 
 class Measured:
@@ -137,6 +137,7 @@ def _compactions(base: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--metadata", action="store_true", help="compare who compacts the metadata table")
+    parser.add_argument("--every", type=int, default=6, help="commits after which the service compacts that table")
     parser.add_argument("--commits", type=int, default=60)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=8.0, help="fewer commits are made rather than taking longer")
@@ -172,7 +173,7 @@ def measure(
     until: float,
 ) -> None:
     daemon.wait_for_worker()
-    modes = METADATA if given.metadata else COMPACTION
+    modes = of_metadata(given.every) if given.metadata else COMPACTION
     writers = []
     for mode in modes:
         shutil.copytree(folder / "first", folder / mode.name)

@@ -4093,6 +4093,8 @@ class MetadataTableOut(Model, frozen=True, kw_only=True):
     """When the first of them was requested; null without any"""
     missing: list[str]
     """Completed commits of the table that it lacks"""
+    until: str
+    """The latest completion of the table that `commits` counts"""
 
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
