@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import LeaseLostError
+from jobs.errors import HudiError, LeaseLostError
 from jobs.job_context import JobContext
 from jobs.protocol import own_instant
 from tests.integration.doomed import Death
@@ -66,6 +66,17 @@ class DyingJob:
 
     def finish(self) -> Result:
         return perform_order(self._spark, self._order)
+
+    def overtake(self, patch: pytest.MonkeyPatch, owner: type, method: str, point: dict[str, Any]) -> None:
+        """Lets the first attempt, which is not one of these, freeze in a method: meanwhile the next attempt dies at the
+        point, and has not given its lock back. Then the method raises a HudiError."""
+
+        def frozen(*_: object) -> None:
+            patch.undo()
+            self.die_at(point)
+            raise HudiError("something has changed meanwhile")
+
+        patch.setattr(owner, method, frozen)
 
     def _lose_the_lease_at(self, point: dict[str, Any]) -> Death:
         """Loses the lease at the step, or `before` or `after` the `nth` call of the name (see `victim.CALLS`)."""

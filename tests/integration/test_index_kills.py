@@ -127,13 +127,7 @@ def test_an_attempt_that_was_frozen_removes_no_index_that_another_one_builds(
     tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW, partitioned=False)
     first = work_order(base, "index", order("build", "record"), index=None)
     following = DyingJob(spark, replace(first, attempt=2))
-
-    def frozen(*_: object) -> None:
-        monkeypatch.undo()
-        following.die_at(BUILT)
-        raise HudiError("the metadata table has changed meanwhile")
-
-    monkeypatch.setattr(Indexer, "build", frozen)
+    following.overtake(monkeypatch, Indexer, "build", BUILT)
     with pytest.raises(HudiError, match="has changed meanwhile"):
         perform_order(spark, first)
 

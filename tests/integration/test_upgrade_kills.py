@@ -122,14 +122,8 @@ def test_an_attempt_that_was_frozen_takes_nothing_back_once_another_one_has_the_
     rows = tables.snapshot(spark, base)
     order = work_order(base, "upgrade", {"to_version": 9}, declared=DECLARED)
     following = DyingJob(spark, replace(order, attempt=2))
-
-    def frozen(*_: object) -> None:
-        monkeypatch.undo()
-        following.die_at(AFTER_UPGRADE)
-        raise HudiError("a file has moved meanwhile")
-
-    monkeypatch.setattr(Upgrader, "run", frozen)
-    with pytest.raises(HudiError, match="a file has moved meanwhile"):
+    following.overtake(monkeypatch, Upgrader, "run", AFTER_UPGRADE)
+    with pytest.raises(HudiError, match="has changed meanwhile"):
         perform_order(spark, order)
 
     assert hudi_table(spark, base, INDEX).version == 9
