@@ -158,12 +158,12 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         complete an instant that has completed already once more.
         """
         self._table.clock.verify(instant)
-        with translated("committing the compaction"), span("commit", hudi__instant=instant):
+        commit = span("commit", hudi__instant=instant)
+        with taken_back(self._table, instant), translated("committing the compaction"), commit:
             self._present_schema()
             indexes.require_state(self._table, self._indexes)
             require()
-            with taken_back(self._table, instant), translated("committing the compaction"):
-                self._client.commitCompaction(instant, begun, self._jvm.nothing())
+            self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
 
     def _present_schema(self) -> str:

@@ -84,8 +84,7 @@ class _Runner:
         """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner,
         RowsDifferError before its commit if it would lose or invent rows, and WritersActiveError if there is no moment
         without writes. Raises RefusedError as well if its file groups have been replaced or written meanwhile. If a
-        plan fails, it is removed from the timeline, because a pending clustering blocks writers of
-        its file groups."""
+        plan fails, it is removed from the timeline, because a pending clustering blocks writers of its file groups."""
         table, context = self.table, self.context
         read = _slices(plan_of(table, instant))
         unique_keys.require(table, {item.partition for item in read})

@@ -153,21 +153,20 @@ def _cut_off(examined: Examined) -> dict[str, str]:
     because Flink's commits say the sum of all batches of a checkpoint."""
     if not examined.table.is_listed_by_metadata:
         return {}
-    named = {
-        path for commit in examined.commits for of in commit.files.values() for paths in of.values() for path in paths
-    }
     known = {item.key: item for item in examined.slices}
-    differing: dict[str, str] = {}
+    doubtful: set[str] = set()
     for item in examined.listed_slices:
-        said = known.get(item.key)
-        doubtful: list[str] = []
-        if said and item.base_name == said.base_name and item.base_bytes < said.base_bytes:
-            doubtful.append(item.base_name)
-        if said and item.log_files == said.log_files and item.log_bytes < said.log_bytes:
-            doubtful += item.log_files
-        paths = {f"{item.partition}/{name}".lstrip("/") for name in doubtful} - named
-        differing |= {path: f"{path} is cut off" for path in paths if examined.is_cut_off(path)}
-    return differing
+        if (said := known.get(item.key)) is None:
+            continue
+        names: list[str] = []
+        if item.base_name == said.base_name and item.base_bytes < said.base_bytes:
+            names.append(item.base_name)
+        if item.log_files == said.log_files and item.log_bytes < said.log_bytes:
+            names += item.log_files
+        doubtful.update(f"{item.partition}/{name}".lstrip("/") for name in names)
+    for commit in examined.commits if doubtful else ():
+        doubtful -= {path for groups in commit.files.values() for paths in groups.values() for path in paths}
+    return {path: f"{path} is cut off" for path in sorted(doubtful) if examined.is_cut_off(path)}
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:
