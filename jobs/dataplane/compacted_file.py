@@ -19,7 +19,7 @@ from jobs.dataplane.arrow_of_spark import without_hidden_nulls
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.dataplane.row_group_copy import one_file_name
-from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice
+from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice, opened_base
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.storage.paths import BATCH_ROWS
@@ -98,39 +98,43 @@ def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedF
     """
     began = time.monotonic()
     merged = merge_slice(work.storage, files, work.rules, work.layout.schema, batch_rows=BATCH_ROWS)
-    layout, keys = _beginning(work, files, keeps_base_rows=merged.keeps_base_rows)
     file_name = f"{files.file_id}_{token}_{work.instant}.parquet"
     marker = f"{file_name}.marker.MERGE"
     work.storage.create_empty(".hoodie", ".temp", work.instant, files.partition_path, marker)
-    size = None
-    if files.base and merged.keeps_base_rows:
-        try:
-            size = kept_chunks.copied(merged, layout, keys, file_name, least_bytes=work.copies_from)
-        except NotCopyableError:
-            layout, keys = _beginning(work, files, keeps_base_rows=True)
-    if size is None:
-        size = _of_rows(merged, _NewFile(work, files, layout, keys, file_name))
+    with opened_base(work.storage, files) as base:
+        size = None if base is None or not merged.keeps_base_rows else _copied(work, merged, base, file_name)
+        if size is None:
+            size = _of_rows(work, merged, base, file_name)
     seconds = time.monotonic() - began
     return CompactedFile(files.partition_path, files.file_id, file_name, size, merged.counts, seconds)
 
 
-def _of_rows(merged: MergedSlice, new: _NewFile) -> int:
+def _copied(work: Compaction, merged: MergedSlice, base: pa.NativeFile, file_name: str) -> int | None:
+    """Writes the file with copied column chunks, and returns its bytes; None if it has to be written from its rows."""
+    layout, keys = _beginning(work, merged, base)
+    try:
+        return kept_chunks.copied(merged, base, layout, keys, file_name, least_bytes=work.copies_from)
+    except NotCopyableError:
+        return None
+
+
+def _of_rows(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None, file_name: str) -> int:
     """Writes all rows, and returns the bytes of the file."""
-    with new:
-        for batch in merged.batches():
+    with _NewFile(work, merged.files, *_beginning(work, merged, base), file_name) as new:
+        for batch in merged.batches(base):
             new.add(batch)
         return new.close()
 
 
-def _beginning(work: Compaction, files: SliceFiles, *, keeps_base_rows: bool) -> tuple[Layout, KeyFooter | None]:
+def _beginning(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None) -> tuple[Layout, KeyFooter | None]:
     """Returns the layout of the new file and the entries of its keys, which start with the keys that it certainly
     has."""
     kind = work.layout.keys
-    if files.base is None:
+    if base is None:
         return work.layout, KeyFooter(kind) if kind else None
-    with work.storage.read_parquet(f"{work.storage.root}/{files.base}") as old:
+    with work.storage.read_parquet(merged.files.base or "", opened=base) as old:
         layout = work.layout.compressed_like(old, work.codec)
-        if kind is None or not keeps_base_rows:
+        if kind is None or not merged.keeps_base_rows:
             return layout, KeyFooter(kind) if kind else None
         return layout, KeyFooter.beginning_with(old.metadata.metadata or {}, old.metadata.num_rows, kind)
 

@@ -28,7 +28,7 @@ from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter, filter_kind
 from jobs.dataplane.not_copyable import DamagedFooterError, EncryptedError, NotCopyableError
 from jobs.dataplane.row_group_copy import file_of
-from jobs.dataplane.slice_merge import MergeCounts, merge_slice
+from jobs.dataplane.slice_merge import MergeCounts, merge_slice, opened_base
 from jobs.errors import NotProvedError, RefusedError
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.written_file import WrittenFile
@@ -205,15 +205,16 @@ class _NewFile(AbstractContextManager["_NewFile"]):
 
     def _decode(self, files: SliceFiles, rows: AppendedRows) -> None:
         schema, storage = self._layout.schema, self._work.storage
-        if files.base:
-            with storage.read_parquet(f"{storage.root}/{files.base}") as reader:
-                _require_calendar(reader, reader.metadata.metadata)
         # Without dictionaries, the batches of all slices have one schema.
         merged = merge_slice(storage, files, self._work.rules, schema, batch_rows=BATCH_ROWS, plain=tuple(schema.names))
-        for batch in merged.batches():
-            if self._keys:
-                self._keys.add(batch.column(RECORD_KEY))
-            rows.add(batch)
+        with opened_base(storage, files) as base:
+            if base is not None:
+                with storage.read_parquet(files.base or "", opened=base) as reader:
+                    _require_calendar(reader, reader.metadata.metadata)
+            for batch in merged.batches(base):
+                if self._keys:
+                    self._keys.add(batch.column(RECORD_KEY))
+                rows.add(batch)
         self._decoded_rows += merged.rows_of_base
         self._counts = self._counts + merged.counts
 

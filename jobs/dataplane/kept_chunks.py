@@ -42,40 +42,46 @@ _MOST_OF_COLUMN, _MOST_HELD = 48 * 1024 * 1024, 64 * 1024 * 1024
 _NEVER_CHANGED = frozenset({RECORD_KEY, PARTITION_PATH})
 
 
-def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_name: str, *, least_bytes: int) -> int:
-    """Writes the file and returns its bytes. The logs must delete no key.
+def copied(
+    merged: MergedSlice,
+    file: pa.NativeFile,
+    layout: Layout,
+    keys: KeyFooter | None,
+    file_name: str,
+    *,
+    least_bytes: int,
+) -> int:
+    """Writes the new file and returns its bytes. `file` is the slice's base file; the logs must delete no key.
 
     The row groups must have at least `least_bytes` on average, not compressed.
 
     Raises NotCopyableError if all rows have to be written; then no file remains, and the slice's counts are unchanged,
     but `keys` must not be used any more. Raises NotProvedError as the merge does.
     """
-    storage, files = merged.storage, merged.files
-    with storage.open_file(f"{storage.root}/{files.base}", whole=True) as file:
-        raw = RawFile(file)
-        used, replacement = merged.begun()
-        with merged.base_file(replacement, file) as reader:
-            _require_copyable(layout, raw, reader, least_bytes)
-            output = storage.create(files.partition_path, file_name)
-            before = merged.counts
-            merged.counts = before.copy()
-            try:
-                new = _NewFile(merged, replacement, layout, CopyWriter(output.stream, raw), file_name)
-                for number, group in enumerate(raw.groups):
-                    if group.rows:
-                        new.add_group(raw, reader, number, new.found(reader, number, used, keys))
-                with AppendedRows(layout, new.writer, file_name) as appended:
-                    for batch in merged.of_logs_alone(used, replacement):
-                        if keys:
-                            keys.add(batch.column(RECORD_KEY))
-                        appended.add(batch)
-                new.writer.close(layout.footer(keys))
-                return output.close()
-            except BaseException:
-                merged.counts = before
-                with suppress(OSError, pa.ArrowException):
-                    output.abandon()
-                raise
+    raw = RawFile(file)
+    used, replacement = merged.begun()
+    with merged.base_file(replacement, file) as reader:
+        _require_copyable(layout, raw, reader, least_bytes)
+        output = merged.storage.create(merged.files.partition_path, file_name)
+        before = merged.counts
+        merged.counts = before.copy()
+        try:
+            new = _NewFile(merged, replacement, layout, CopyWriter(output.stream, raw), file_name)
+            for number, group in enumerate(raw.groups):
+                if group.rows:
+                    new.add_group(raw, reader, number, new.found(reader, number, used, keys))
+            with AppendedRows(layout, new.writer, file_name) as appended:
+                for batch in merged.of_logs_alone(used, replacement):
+                    if keys:
+                        keys.add(batch.column(RECORD_KEY))
+                    appended.add(batch)
+            new.writer.close(layout.footer(keys))
+            return output.close()
+        except BaseException:
+            merged.counts = before
+            with suppress(OSError, pa.ArrowException):
+                output.abandon()
+            raise
 
 
 def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile, least_bytes: int) -> None:

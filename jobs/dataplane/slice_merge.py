@@ -7,7 +7,7 @@ read in batches, the newest records of the logs are held in memory.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jobs.dataplane.log_records import NewestRecords
     from jobs.storage.paths import Storage
 
-__all__ = ["MergeCounts", "MergeRules", "MergedSlice", "NotProvedError", "SliceFiles", "merge_slice"]
+__all__ = ["MergeCounts", "MergeRules", "MergedSlice", "NotProvedError", "SliceFiles", "merge_slice", "opened_base"]
 
 # Each look-up of keys builds a table of the logs' keys. If there are many, the base file's keys are read beforehand, so
 # that many are looked up at once.
@@ -64,15 +64,16 @@ class MergedSlice:
         """Whether `batches` begin with all keys of the base file, in its order: the logs delete none."""
         return not (self.newest.places < 0).any()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, opened: pa.NativeFile | None = None) -> Iterator[pa.RecordBatch]:
         """Yields the rows: those of the base file in its order, then those that only the logs have, in Hudi's order.
+        `opened` is the base file, if the caller has opened it.
 
         `_hoodie_file_name` is null in all rows (if the schema has it): the caller knows the new file's name. The other
         meta columns are those of the row's newest version, as Hudi's compaction leaves them.
         """
         used, replacement = self.begun()
         if self.files.base:
-            for batch in self._base_rows(used, replacement):
+            for batch in self._base_rows(used, replacement, opened):
                 self.counts.rows += batch.num_rows
                 self.newest.rows.release()
                 yield batch
@@ -104,7 +105,7 @@ class MergedSlice:
 
     @contextmanager
     def base_file(self, replacement: Replacement, opened: pa.NativeFile | None = None) -> Iterator[pq.ParquetFile]:
-        """Opens the base file; `opened` is the open file, if the caller has opened it."""
+        """Opens the base file; `opened` is the base file, if the caller has opened it."""
         path = f"{self.storage.root}/{self.files.base}"
         plain = (RECORD_KEY, *replacement.varied)
         with self.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
@@ -114,8 +115,10 @@ class MergedSlice:
             self.rows_of_base = reader.metadata.num_rows
             yield reader
 
-    def _base_rows(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
-        with self.base_file(replacement) as reader:
+    def _base_rows(
+        self, used: NDArray[np.bool_], replacement: Replacement, opened: pa.NativeFile | None
+    ) -> Iterator[pa.RecordBatch]:
+        with self.base_file(replacement, opened) as reader:
             # The file name changes in every row, and the old names would be the widest column.
             columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
             for number in range(reader.num_row_groups):
@@ -232,6 +235,11 @@ def merge_slice(
     counts = MergeCounts()
     newest = read_logs(storage, files, rules, schema, counts)
     return MergedSlice(storage, files, rules, schema, batch_rows, tuple(plain), newest, counts)
+
+
+def opened_base(storage: Storage, files: SliceFiles) -> AbstractContextManager[pa.NativeFile | None]:
+    """Opens the base file, if there is one, for several readers: a remote file is fetched whenever it is opened."""
+    return storage.open_file(f"{storage.root}/{files.base}", whole=True) if files.base else nullcontext()
 
 
 def _order_in_hash_map(keys: pa.Array) -> NDArray[np.int64]:

@@ -34,6 +34,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 32 * 1024 * 1024
 _MIN_BUFFER, _MIN_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
 _PROBED_ROWS = 1024
+_SMALL_BYTES = 1024 * 1024
 # Texts in these encodings take no more space in Arrow than in the file. RLE only encodes levels.
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 # Bytes of Arrow's values by Parquet's types; others have 8.
@@ -54,10 +55,10 @@ class Storage:
     @contextmanager
     def open_file(self, path: str, *, whole: bool = False) -> Iterator[pa.NativeFile]:
         """Opens the file at `path`, an absolute path as Hudi returns it. A remote file that will be read as a `whole`
-        is copied first."""
+        is copied first, and so is a small one, because each request takes longer than its bytes."""
         with ExitStack() as stack:
             source = stack.enter_context(self.filesystem.open_input_file(path_of(path)))
-            if whole and self.store is not None:
+            if self.store is not None and (whole or source.size() <= _SMALL_BYTES):
                 source = stack.enter_context(local_copy(source))
             yield source
 

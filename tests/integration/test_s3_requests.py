@@ -9,6 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.dataplane import key_changes, parquet_layout
+from jobs.dataplane.compacted_file import Compaction, compact_slice
+from jobs.dataplane.merge_rules import SliceFiles
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.storage import local_copy
@@ -21,6 +24,7 @@ from tests.integration.run import run_job
 from tests.integration.test_s3 import rows
 from tests.support import s3
 from tests.support.small_table import SmallTable, base_file, bucket_id
+from tests.unit.test_slice_merge import RULES, SCHEMA, T0, T1, data, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +94,25 @@ def test_a_large_file_is_read_by_few_large_requests(server: Server, monkeypatch:
     written = _split(server, path)
     assert server.counted()["GET"] == -(-size // (1024 * 1024))
     assert _rows_of(server, written) == _expected(table)
+
+
+def test_a_compaction_fetches_each_file_once_and_so_does_the_proof(server: Server) -> None:
+    base, log = f"p/00000000_0-0-0_{T0}.parquet", f"p/.00000000_{T1}.log.1_0-0-0"
+    pq.write_table(
+        pa.Table.from_pylist([row(key, 5) for key in range(400)], SCHEMA), f"lake/c/{base}", filesystem=server.files
+    )
+    with server.files.open_output_stream(f"lake/c/{log}") as stream:
+        stream.write(data(T1, [row(1, 9, T1), row(900, 9, T1)]))
+    storage = of_hadoop("s3a://lake/c", server.options)
+    with storage.read_parquet(f"s3a://lake/c/{base}") as reader:
+        layout = parquet_layout.of_schema(reader, {}, None)
+    server.counted()
+    work = Compaction(storage, INSTANT, RULES, layout, None)
+    written = compact_slice(work, SliceFiles("p", "00000000", base, (log,)), "0-0-1")
+    assert server.counted() == {"HEAD": 2, "GET": 2, "PUT": 2}
+    change = key_changes.compare(storage, f"s3a://lake/c/{base}", f"s3a://lake/c/p/{written.file_name}")
+    assert (change.gone, change.new) == (0, 1)
+    assert server.counted() == {"HEAD": 2, "GET": 2}
 
 
 def test_an_idle_poll_is_one_listing(server: Server, tmp_path: Path) -> None:
