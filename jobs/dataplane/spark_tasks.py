@@ -48,18 +48,20 @@ def run_tasks(
     """Calls the function for the arguments of each piece, and returns all that it yields, in the order of the pieces.
 
     The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, different for each attempt at a task.
-    Each piece is a task; if there are more pieces than cores, `of_task` of them make one task. A few small pieces run
-    in processes near the driver; `share` is the part of their bytes that the function reads. `what` names the step in
-    errors. Raises HudiError for any exception of the function.
+    The stage is a random number, because Spark counts from zero in each worker: a worker that was frozen, and goes on,
+    could write over a file that the next attempt has committed for the same plan. Each piece is a task; if there are
+    more pieces than cores, `of_task` of them make one task. A few small pieces run in processes near the driver;
+    `share` is the part of their bytes that the function reads. `what` names the step in errors. Raises HudiError for
+    any exception of the function.
     """
     if not pieces:
         return []
     sizes = [size for _, size in pieces]
+    stage = secrets.randbelow(1 << 30)
     if len(pieces) <= MOST_PIECES and share * sum(sizes) <= MOST_BYTES:
         done: list[int] = []
         context.watch_bytes(lambda: sum(done))
-        attempt = secrets.randbelow(1 << 30)
-        given = [(function, *arguments, f"{number}-{attempt}-0") for number, (arguments, _) in enumerate(pieces)]
+        given = [(function, *arguments, f"{number}-{stage}-0") for number, (arguments, _) in enumerate(pieces)]
         try:
             found = run_near(_listed, given, context.checkpoint, lambda number: done.append(sizes[number]))
         except ProcessDiedError:
@@ -76,7 +78,7 @@ def run_tasks(
     def task(part: Iterable[Piece]) -> Iterator[Found]:
         reduce_task_overhead()
         for arguments, size in part:
-            yield from function(*arguments, _token())
+            yield from function(*arguments, _token(stage))
             bytes_read.add(size)
 
     with translated(what), wait_for_tasks_on_error(table):
@@ -87,9 +89,9 @@ def _listed(function: Callable[..., Iterable[Found]], *arguments: Any) -> list[F
     return list(function(*arguments))
 
 
-def _token() -> str:
+def _token(stage: int) -> str:
     task = TaskContext.get()
-    return f"{task.partitionId()}-{task.stageId()}-{task.taskAttemptId()}" if task else "0-0-0"
+    return f"{task.partitionId()}-{stage}-{task.taskAttemptId()}" if task else f"0-{stage}-0"
 
 
 @contextmanager

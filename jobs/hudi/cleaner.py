@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from jobs.errors import JobError
 from jobs.format.plan_files import File
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import plan_firewall
@@ -99,8 +100,10 @@ class Cleaner(ClientPart):
         delete needed files. The answer stays true while the lock is held."""
         return self._outdating() == plan.made_after
 
-    def request(self, plan: CleanPlan) -> None:
-        """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held."""
+    def request(self, plan: CleanPlan, require: Callable[[], None] = lambda: None) -> None:
+        """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held. `require`
+        raises if it was lost meanwhile: a savepoint may have been made since the plan was checked, so the plan is
+        removed before anybody executes it."""
         self._table.clock.verify()
         with translated("scheduling the clean"):
             meta = self._table.meta
@@ -108,6 +111,12 @@ class Cleaner(ClientPart):
             instant = self._client.createNewInstantTime(False)
             requested = meta.createNewInstant(states.valueOf("REQUESTED"), CLEAN, instant)
             meta.getActiveTimeline().saveToCleanRequested(requested, self._jvm.some(plan.record))
+        try:
+            require()
+        except JobError:
+            with translated("removing the plan of the clean"):
+                meta.getActiveTimeline().deletePending(requested)
+            raise
 
     def execute(self) -> CleanSummary | None:
         """Executes the pending cleans, which the caller has checked; returns None if there are none."""

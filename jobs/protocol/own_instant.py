@@ -82,7 +82,7 @@ def remove_late(table: HudiTable, client: WriteClient, instant: str) -> None:
         table.reload()
         late = client.late_files
         commit = next((each for each in table.commits() if each.write.instant == instant), None)
-        if commit is None and instant not in late.rolled_back():
+        if commit is None and (table.state_of(instant) is not None or table.was_archived(instant)):
             return
         committed = commit.file_names if commit else frozenset()
         # No Spark job, which the worker cancels now.

@@ -12,7 +12,8 @@ enough, because at most one job works on it. A worker that is killed leaves
 - between the first heartbeat and `begun`: a plan without a note, so its runner counts as unknown until the heartbeat
   has expired (two minutes);
 - after `begun`, even if the service does not know the instant: an inflight plan of this job. The next attempt, or any
-  other job that finds the process gone, begins it again at once;
+  other job that finds the process gone, begins it again at once. If the process may be alive, a compaction plans the
+  file groups anew (`begun_by_living`);
 - after the commit: a completed instant, and a note that matches no plan any more.
 """
 
@@ -105,6 +106,18 @@ class PlanOwner:
         """Returns whether this service has made the plan."""
         note = self._read()
         return note.get("instant") == instant and note.get("made") is True
+
+    def begun_by_living(self) -> str | None:
+        """Returns the compaction that an earlier attempt of this job has begun, unless the process of that attempt is
+        proved dead. One that was suspended between the commits of metadata table and table completes the instant when
+        it goes on: Hudi (1.2.0) looks only whether the inflight file exists, and the next runner of the plan makes it
+        again. A completed instant has its time in its name since table version 8, so there would be two of them, one
+        with files that are gone."""
+        for item in plan_instants(self._table, {COMPACTION}):
+            note = self._note_of(item)
+            if note is not None and note["job"] == self._signature["job"] and not has_died(note):
+                return item.requested
+        return None
 
     def begun(self, instant: str) -> None:
         """Notes that this attempt has begun the plan. Call it right after the plan was checked and begun with a

@@ -15,6 +15,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.results import KindResult
 from jobs.protocol import own_instant
+from jobs.protocol.plan_owner import PlanOwner, take_back
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,24 @@ def remove_rest_of_plans(table: HudiTable, lock: TableLock, order: WorkOrder, co
             for instant in [each for each in gone if _is_gone(table, each)]:
                 own_instant.remove_rest(table, client, instant, may_be_unmarked=False)
         table.reload()
+
+
+def withdraw_begun(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> None:
+    """Removes the compaction plan that an earlier attempt has begun if that attempt may go on (see
+    `PlanOwner.begun_by_living`); the job then plans the same file groups anew. Before table version 8 the plan has to
+    stay (see `take_back`), and cannot be completed twice, because both files would have one name."""
+    owner = PlanOwner(table, order.job_id)
+    if order.dry_run or table.has_logs_named_by_slice or owner.begun_by_living() is None:
+        return
+    context.step("cleaning up after an earlier attempt")
+    with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        table.reload()
+        instant = owner.begun_by_living()
+        # Hudi finishes a rollback that was interrupted when it begins the plan again.
+        if instant and instant not in client.pending_rollbacks().values():
+            logger.warning("removing the plan %s, whose runner may go on", instant)
+            take_back(table, client, instant)
+    table.reload()
 
 
 def _is_gone(table: HudiTable, instant: str) -> bool:

@@ -119,7 +119,7 @@ class Cleans:
             if not dropped and plan and not self._kept.consumers and plan.number_of_files <= _FEW_FILES:
                 with lock.held(context.checkpoint):
                     if client.cleaner.is_current(plan):
-                        client.cleaner.request(plan)
+                        client.cleaner.request(plan, lock.verify)
                         self._deletes(plan)
                         return plan, client.cleaner.execute()
             if not dropped:
@@ -142,7 +142,7 @@ class Cleans:
         """Schedules the plan under the lock; returns False if the plan is not valid any more."""
         with self._lock.held(self._context.checkpoint):
             if is_current := client.cleaner.is_current(plan):
-                client.cleaner.request(plan)
+                client.cleaner.request(plan, self._lock.verify)
             return is_current
 
     def _schedule_beside(self, last: CleanPlan | None) -> CleanPlan | None:
@@ -154,11 +154,10 @@ class Cleans:
             refuse(self._kept.problems(commits))
             with WriteClient(table, UNDER_OUR_LOCK, self._kept.options(commits, table.now())) as client:
                 plan = client.cleaner.plan(self._most_files, last)
-                self._lock.verify()
                 # Dropping a partition needs more checks and time, so it is left to the next cleaning.
                 if not plan or plan.partitions:
                     return None
-                client.cleaner.request(plan)
+                client.cleaner.request(plan, self._lock.verify)
                 return plan
 
     def _without_writes(
@@ -191,7 +190,7 @@ class Cleans:
                     }
                     if not writing_into(table, dropped):
                         self._deletes(plan)
-                        lock.verify()
                         if plan:
-                            client.cleaner.request(plan)
+                            client.cleaner.request(plan, lock.verify)
+                        lock.verify()
                         return plan, client.cleaner.execute()

@@ -51,6 +51,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     recovery.remove_rest_of_plans(table, TableLock(table, order.job_id), order, context)
     if order.params.plans:
         return _execute_delegated(table, order, context)
+    recovery.withdraw_begun(table, TableLock(table, order.job_id), order, context)
     bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,11 +26,13 @@ PATIENCE_SECONDS = 120.0
 @dataclass
 class Death:
     """The reports of an attempt until its process died; `stored` are the instants that the service had stored by
-    then. `memory` is the most that Python and the JVM had in memory, in MiB, when the last report was made."""
+    then. `is_lost`: the attempt has noticed that the job is another attempt's. `memory` is the most that Python and the
+    JVM had in memory, in MiB, when the last report was made."""
 
     steps: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
     memory: tuple[int, int] = (0, 0)
+    is_lost: bool = False
     result: Json | None = None
     seconds: float = 0.0
 
@@ -48,6 +52,7 @@ class Doomed:
 
     def __init__(self, jars: Sequence[Path], log: Path, surroundings: Surroundings | None = None) -> None:
         self.log = log
+        self.death = Death()
         all_jars = ",".join(map(str, jars))
         surroundings = surroundings or Surroundings()
         more = json.dumps(asdict(surroundings))
@@ -67,12 +72,12 @@ class Doomed:
     ) -> Death:
         """Runs the plan until the process and all its children are dead.
 
-        `meanwhile` is called while the process is suspended.
+        `meanwhile` is called while the process is suspended, and may read `death`.
         """
         self._await_ready()
         started = time.monotonic()
         self._say({"plan": plan.to_json(), "point": point, "hold": hold})
-        death = Death()
+        death = self.death
         for line in self._process.stdout or ():
             what, _, value = line.strip().partition(" ")
             match what:
@@ -89,9 +94,15 @@ class Doomed:
                     if meanwhile:
                         meanwhile()
                     self._say("go on")
+                case "lost":
+                    death.is_lost = True
                 case "frozen":
-                    if meanwhile:
-                        meanwhile()
+                    os.waitpid(self._process.pid, os.WUNTRACED)
+                    try:
+                        if meanwhile:
+                            meanwhile()
+                    finally:
+                        os.killpg(self._process.pid, signal.SIGCONT)
         self._process.wait(PATIENCE_SECONDS)
         self._await_silence()
         death.seconds = time.monotonic() - started

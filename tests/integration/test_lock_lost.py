@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from tests.integration.doomed import Doomed
     from tests.integration.lock_servers import LockServer
 
-# Seconds that the writer has for its commit after the server has given the lock away. The metastore's client takes
-# seconds to start. The service finds commits after the worker's watch. A client of DynamoDB waits for the end of the
-# holder's lease.
-TO_WRITE_SECONDS = {"zookeeper": 10, "hive metastore": 25, "storage": 15, "dynamodb": 20}
 TRIES = 3
 METADATA_COMMIT = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
 
@@ -153,10 +149,9 @@ class Frozen:
                     last = error
             raise last
 
-        stands_still = {"freeze": self._server.holds_seconds + TO_WRITE_SECONDS[self._server.kind]}
         doomed: Doomed = spares.take(is_last=True)
         order = WorkOrder("job_frozen", 1, job[0], self.declared, job[1])
-        death = doomed.run(order, {**place, **stands_still}, meanwhile=writer_commits)
+        death = doomed.run(order, {**place, "freeze": True}, meanwhile=writer_commits)
         assert death.result is not None, doomed.log.read_text()[-4000:]
         is_retried = death.result["outcome"] == "failed" and death.result["error"]["retriable"]
         assert is_retried or death.result["outcome"] == "succeeded", death.result

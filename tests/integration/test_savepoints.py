@@ -136,9 +136,9 @@ def test_an_audit_finds_a_savepoint_whose_files_a_clean_has_deleted_meanwhile(
     first = hudi_table(spark, base, INDEX).commits()[0].write.instant
     request = Cleaner.request
 
-    def meanwhile(cleaner: Cleaner, plan: CleanPlan) -> None:
+    def meanwhile(cleaner: Cleaner, plan: CleanPlan, *require: Any) -> None:
         spark.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{first}')").collect()
-        request(cleaner, plan)
+        request(cleaner, plan, *require)
 
     monkeypatch.setattr(Cleaner, "request", meanwhile)
     cleaned = run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}).details
@@ -148,6 +148,30 @@ def test_an_audit_finds_a_savepoint_whose_files_a_clean_has_deleted_meanwhile(
     assert f" of {first}" in audit["findings"][0]["detail"]
     run_job(spark, base, "savepoint", {"action": "delete", "instant": first})
     assert len(proved(spark, base, 4)) == 60
+
+
+def test_a_clean_that_was_frozen_deletes_no_file_that_was_saved_since_its_last_check(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=60, partitioned=False, table_type="COPY_ON_WRITE", updates=2)
+    first = hudi_table(spark, base, INDEX).commits()[0].write.instant
+    files = set(base.glob("*.parquet"))
+    order = work_order(base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2})
+    request = Cleaner.request
+
+    def frozen(cleaner: Cleaner, plan: CleanPlan, *require: Any) -> None:
+        monkeypatch.undo()
+        # The savepoint's job breaks the lock like the next attempt, which would be refused.
+        run_job(spark, base, "savepoint", {"instant": first}, job_id=order.job_id)
+        request(cleaner, plan, *require)
+
+    monkeypatch.setattr(Cleaner, "request", frozen)
+    with pytest.raises(LockLostError):
+        perform_order(spark, order)
+
+    assert set(base.glob("*.parquet")) == files
+    assert not list((base / ".hoodie" / "timeline").glob("*.clean.*"))
+    assert run_job(spark, base, "audit").details["clean"]
 
 
 def test_no_savepoint_is_made_while_a_clean_is_pending(spark: SparkSession, base: Path) -> None:

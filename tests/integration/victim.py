@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
+from jobs.errors import LeaseLostError
 from jobs.hudi import hashing_config, hashing_metadata, upgrade_backup
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
@@ -30,7 +30,7 @@ from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.session import start_session
 from jobs.hudi.upgrader import Upgrader
 from jobs.storage.permissions import Permissions
-from jobs.worker.attempt import Attempt
+from jobs.worker.attempt import HEARTBEAT_SECONDS, Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,14 +79,16 @@ class Death:
     `at` is the kind of point: `step` (with this prefix), `before` or `after` (a call), `file` (a file that matches the
     glob pattern exists), `unheard` (an instant was made, and the report to the service has begun), `start` or `end` of
     the job. The process dies `delay` seconds after it has reached the point for the `nth` time; `only` first kills only
-    JVM or Python. If `freeze` is set, the process and its JVM do not die, but are suspended for this number of seconds.
+    JVM or Python. If `freeze` is set, the process and its JVM do not die, but are suspended until they get SIGCONT. If
+    `overtaken` is set, too, the service has given the job to another attempt meanwhile.
     """
 
     def __init__(self, point: dict[str, Any], base: Path, jvm: int) -> None:
         self._at, self._name = point["at"], point.get("name", "")
         self._left, self._delay = point.get("nth", 1), point.get("delay", 0.0)
         self._only = point.get("only")
-        self._freeze = point.get("freeze")
+        self._freezes, self._is_overtaken = "freeze" in point, "overtaken" in point
+        self._frozen_since: float | None = None
         self._lock = base / ".hoodie" / "lock"
         self._jvm = jvm
         if self._at in {"before", "after"}:
@@ -104,10 +106,9 @@ class Death:
     def now(self) -> None:
         """Waits while the lock file is not signed, because nobody could find out its owner, and a person would have to
         remove it."""
-        if self._freeze:
+        if self._freezes:
             tell("frozen")
-            thaw = f"sleep {self._freeze}; kill -CONT -{os.getpgrp()}"
-            subprocess.Popen(["sh", "-c", thaw], start_new_session=True)
+            self._frozen_since = time.monotonic()
             os.killpg(os.getpgrp(), signal.SIGSTOP)
             return
         while self._lock.exists() and not self._lock.stat().st_size:
@@ -118,6 +119,10 @@ class Death:
         if self._only == "python":
             os.kill(os.getpid(), signal.SIGKILL)
         os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def lease_is_lost(self) -> bool:
+        since = self._frozen_since
+        return self._is_overtaken and since is not None and time.monotonic() - since > HEARTBEAT_SECONDS
 
     def _die_later(self) -> None:
         threading.Timer(self._delay, self.now).start()
@@ -189,6 +194,8 @@ def main(jars: str, *, java_options: str, heap: str, storage: dict[str, str]) ->
     stored: set[str] = set()
 
     def beat(heartbeat: Heartbeat) -> HeartbeatAnswer:
+        if death.lease_is_lost():
+            return HeartbeatAnswer.LOST
         for instant in heartbeat.instants:
             if instant not in stored:
                 death.comes("unheard")
@@ -199,9 +206,13 @@ def main(jars: str, *, java_options: str, heap: str, storage: dict[str, str]) ->
     attempt = Attempt(spark, plan, LEASE_SECONDS, beat, permissions=Permissions.of_environment(os.environ))
     telling_its_steps(attempt.context, death, gateway.proc.pid, order.get("hold"))
     death.comes("start")
-    result = attempt.run()
-    tell_memory(gateway.proc.pid)
-    tell("ended", json.dumps(result.to_json()))
+    try:
+        result = attempt.run()
+    except LeaseLostError:
+        tell("lost")
+    else:
+        tell_memory(gateway.proc.pid)
+        tell("ended", json.dumps(result.to_json()))
     death.comes("end")
     os.killpg(os.getpgrp(), signal.SIGKILL)
 

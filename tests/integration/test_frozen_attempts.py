@@ -1,0 +1,117 @@
+"""A worker's Python and its JVM are suspended (SIGSTOP) until the next attempt has ended and a writer has gone on. Then
+they continue, and change nothing.
+
+Spark's Python workers are no part of the suspended process group, so they go on with their files meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import BucketIndex, Outcome
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import perform_order, run_job, work_order
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
+
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+COUNT = 60
+SUSPENDED = {"freeze": True, "overtaken": True}
+# The metadata table's commit comes before the table's own.
+IN_METADATA = {"at": "file", "name": ".hoodie/metadata/files/.files-*"}
+AFTER_METADATA = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*_*.deltacommit"}
+AFTER_OLD_METADATA = {"at": "file", "name": ".hoodie/metadata/.hoodie/*.deltacommit"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job, the point at which its first attempt is suspended, and the shape of its table."""
+
+    kind: str
+    point: dict[str, Any]
+    params: dict[str, Any] = field(default_factory=dict)
+    version: int = 9
+    table_type: str = MOR
+    index: BucketIndex | None = INDEX
+
+
+DOUBLED = {"factor": 2}
+SORTED = {"sort_by": ["city"]}
+BY_HUDI = {"engine": "hudi"}
+NEWEST = {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}
+
+
+def case(kind: str, point: dict[str, Any], *more: Any, **shape: Any) -> Any:
+    name = " ".join(str(each) for each in (kind, point["at"], point["name"][-20:], *shape.values()))
+    return pytest.param(Case(kind, point, *more, **shape), id=name.replace("/", "-"))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case("bucket_expansion", {"at": "step", "name": "rewriting"}, DOUBLED),
+        case("bucket_expansion", {"at": "after", "name": "the hashing config"}, DOUBLED),
+        case("bucket_expansion", IN_METADATA, DOUBLED),
+        case("bucket_expansion", AFTER_METADATA, DOUBLED),
+        case("bucket_expansion", AFTER_OLD_METADATA, DOUBLED, version=6, table_type=COW),
+        case("bucket_expansion", {"at": "after", "name": "the commit"}, DOUBLED),
+        case("compaction", {"at": "file", "name": "*.parquet"}),
+        case("compaction", {"at": "file", "name": "*.parquet"}, BY_HUDI),
+        case("compaction", {"at": "before", "name": "the commit of the compaction"}),
+        case("compaction", IN_METADATA),
+        case("compaction", AFTER_METADATA),
+        case("compaction", AFTER_OLD_METADATA, version=6),
+        case("clustering", AFTER_METADATA, SORTED, table_type=COW, index=None),
+        case("clustering", AFTER_METADATA, SORTED),
+        case("cleaning", {"at": "before", "name": "the clean"}, NEWEST, table_type=COW),
+        case("cleaning", {"at": "file", "name": ".hoodie/timeline/*.clean.inflight"}, NEWEST, table_type=COW),
+        case("cleaning", AFTER_METADATA, NEWEST, table_type=COW),
+    ],
+)
+def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterwards(
+    spark: SparkSession, base: Path, spares: Spares, case: Case
+) -> None:
+    index = case.index
+    shape = {"table_type": case.table_type, "version": case.version, "partitioned": False}
+    options = tables.write_table(
+        spark, base, count=COUNT, updates=2, num_buckets=index.num_buckets if index else None, **shape
+    )
+    before = tables.snapshot(spark, base)
+    order = work_order(base, case.kind, case.params, index=index)
+    suspended = spares.take(is_last=True)
+    expected: list[str] = []
+
+    def the_next_attempt_ends_and_a_writer_goes_on() -> None:
+        following = replace(order, attempt=2, earlier_instants=tuple(suspended.death.stored))
+        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
+        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+        tables.upsert(tables.rows(spark, 20, 70, ts=5), base, options)
+        expected.extend(tables.snapshot(spark, base))
+
+    death = suspended.run(order, {**case.point, **SUSPENDED}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
+
+    assert expected, suspended.log.read_text()[-4000:]
+    # The service refuses the report of an attempt that had only to end.
+    assert death.is_lost or (death.result or {})["outcome"] == "succeeded", death
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == expected
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert tables.left_behind(base) == []
+    # The writer has the options of before.
+    tables.upsert(tables.rows(spark, 0, 80, ts=9), base, options)
+    found = tables.snapshot(spark, base)
+    assert (len(found), tables.duplicates(spark, base)) == (80, 0)
+    assert found == tables.snapshot(spark, base, metadata=False)
+    audit = run_job(spark, base, "audit", index=index).details
+    assert (audit["clean"], audit["rows"], audit["pending_instants"]) == (True, 80, []), audit
