@@ -17,7 +17,7 @@ from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
-from jobs.hudi.client_part import ClientPart
+from jobs.hudi.client_part import ClientPart, present_schema
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.indexer import Indexer
@@ -160,21 +160,11 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         self._table.clock.verify(instant)
         commit = span("commit", hudi__instant=instant)
         with taken_back(self._table, instant), translated("committing the compaction"), commit:
-            self._present_schema()
+            present_schema(self._table, self._client)
             indexes.require_state(self._table, self._indexes)
             require()
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
-
-    def _present_schema(self) -> str:
-        """Puts the table's current schema into the commit, because the client has the schema of the moment when it was
-        opened. The client's schema would remove columns that were added meanwhile, and their writers would fail. Hudi
-        takes the schema of the configuration even if the extra metadata has another one
-        (`CommitUtils.buildMetadata`)."""
-        self._table.reload()
-        schema = self._table.schema()
-        self._client.getConfig().setSchema(schema)
-        return schema
 
     # -- instants of dead writers
 
@@ -330,7 +320,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         IndexesChangedError if the table's indexes have changed since the client was opened.
         """
         self._table.clock.verify(instant)
-        schema = self._present_schema()
+        schema = present_schema(self._table, self._client)
         indexes.require_state(self._table, self._indexes)
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:

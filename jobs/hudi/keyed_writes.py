@@ -20,7 +20,7 @@ from jobs.errors import JobError
 from jobs.format.index_definitions import GLOBAL_TYPES, INDEX_TYPE
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
-from jobs.hudi.client_part import ClientPart
+from jobs.hudi.client_part import ClientPart, present_schema
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 from jobs.hudi.partial_commits import taken_back
@@ -127,7 +127,10 @@ class KeyedWrites(ClientPart):
         wrote: list[Any] = []
         try:
             with taken_back(self._table, instant), translated("writing rows"):
+                # Hudi refuses to write by an older schema, and to commit with one would remove columns.
+                present_schema(self._table, self._client)
                 yield instant, wrote
+                present_schema(self._table, self._client)
                 metadata = self._jvm.some(self._jvm.map(extra))
                 nothing = self._jvm.nothing()
                 self._client.commit(instant, wrote[0], metadata, action, self._jvm.map({}), nothing)

@@ -15,7 +15,7 @@ from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -27,8 +27,11 @@ _ALTERS = {ON_READ: "true", "hoodie.clean.failed.writes.policy": "LAZY", _STATIS
 SORTED = {"sort_by": ["ts"]}
 
 
-def altering(spark: SparkSession, base: Path, change: str) -> Callable[[], None]:
-    """Returns a function that changes the table's columns by schema on read, in a session of its own."""
+def altering(
+    spark: SparkSession, base: Path, change: str, options: Mapping[str, str] | None = None
+) -> Callable[[], None]:
+    """Returns a function that changes the table's columns by schema on read, or with other `options`, in a session of
+    its own."""
 
     def alter() -> None:
         session = spark.newSession()
@@ -36,7 +39,7 @@ def altering(spark: SparkSession, base: Path, change: str) -> Callable[[], None]
         version = hudi_table(spark, base, None).version
         as_it_is = {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
         # Hudi 1.2.0 takes the change for a conflict with itself if it has the options for several writers.
-        for key, value in {**_ALTERS, **as_it_is, drops: "true"}.items():
+        for key, value in {**_ALTERS, **as_it_is, drops: "true", **(options or {})}.items():
             session.conf.set(key, value)
         name = f"of_{base.parent.name}"
         session.sql(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")

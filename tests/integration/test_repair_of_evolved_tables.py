@@ -182,3 +182,18 @@ def test_a_column_that_is_renamed_beside_the_repair_keeps_its_values(
     assert [each.type for each in refused.value.reasons] == ["columns-changed"]
     names = [{**_TOWN}.get(name, name) for name in tables.rows(spark, 0, 1).columns]
     assert rows_on_read(spark, base, names) == sorted(str([*row]) for row in tables.rows(spark, 0, 60).collect())
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+def test_a_column_that_comes_beside_the_repair_stays(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type)
+    (clustering,) = run_job(spark, base, "clustering", {"sort_by": ["city"]}).instants
+    with hidden(base, clustering, tmp_path / "away"):
+        tables.upsert(tables.rows(spark, 0, 20, ts=5), base, options)
+    adds = altering(spark, base, "ADD COLUMNS (tip double)", {ON_READ: "false"})
+    run_job(spark, base, "repair", context=At("verifying the repair", adds))
+    assert "tip" in spark.read.format("hudi").load(str(base)).columns
+    tables.upsert(tables.rows(spark, 50, 70, ts=9).withColumn("tip", F.expr("if(ts > 0, 1.5D, null)")), base, options)
+    found = spark.read.format("hudi").load(str(base))
+    assert (found.count(), found.where("tip = 1.5").count(), found.where("ts = 5").count()) == (70, 20, 20)
