@@ -35,9 +35,26 @@ def newest_positions(commits: Iterable[tuple[str, Mapping[str, str]]]) -> dict[t
     return found
 
 
-def _queries(text: str) -> list[str]:
+def undone_queries(undone: Iterable[Mapping[str, str]], kept: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Returns the ids of Structured Streaming's queries whose last batches are in commits that are undone, by the extra
+    metadata of all commits. Spark's own checkpoint counts these batches as written, so it never gives them again; the
+    other streams read their position in the table."""
+    before, after = _last_batches(kept), _last_batches(undone)
+    return tuple(sorted(query for query, batch in after.items() if batch > before.get(query, -1)))
+
+
+def _last_batches(extras: Iterable[Mapping[str, str]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for extra in extras:
+        for query, batch in _queries(extra.get(_BY_QUERY) or "").items():
+            if str(batch).isdecimal():
+                found[query] = max(found.get(query, -1), int(batch))
+    return found
+
+
+def _queries(text: str) -> dict[str, Any]:
     try:
         stored: Any = msgspec.json.decode(text) if text else {}
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return []
-    return list(stored) if isinstance(stored, dict) else []
+        return {}
+    return stored if isinstance(stored, dict) else {}

@@ -63,6 +63,15 @@ def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str
     return found
 
 
+def partitions_of_keys(table: HudiTable, keys: DataFrame) -> DataFrame:
+    """Returns these rows, which have record keys, with the partition path that the global record index has for the key
+    in the column `there`. Keys without an entry are left out."""
+    entries = _entries_of(table, RECORDS).select(
+        F.col("key").alias(RECORD_KEY), F.col("recordIndexMetadata.partitionName").alias("there")
+    )
+    return keys.join(entries, RECORD_KEY)
+
+
 def _of_records(table: HudiTable, every: int) -> Differences:
     """Compares partition path, key and file group of each row with the record index."""
     with translated("comparing the record index with the rows"):

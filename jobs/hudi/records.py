@@ -109,7 +109,8 @@ class Commit:
     file groups to the instants of the base files that the commit replaced, if recorded. `deleted` and `inserted` map
     file groups to numbers of rows, `rows` maps file paths to numbers of written rows, and `sizes` to the bytes of base
     files and to those that were appended to logs, all as the commit counts them. `rows` and `sizes` lack the base files
-    that Flink wrote in several batches (`_is_of_batches`). `extra` is the writer's extra metadata.
+    that Flink wrote in several batches (`_is_of_batches`). `extra` is the writer's extra metadata. `emptied` are the
+    partitions whose file groups the commit replaced, also those that had none.
     """
 
     write: CompletedWrite
@@ -121,6 +122,7 @@ class Commit:
     rows: dict[str, int] = field(default_factory=dict)
     inserted: dict[Group, int] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
+    emptied: frozenset[str] = frozenset()
 
     @property
     def file_names(self) -> set[str]:
@@ -247,4 +249,5 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
         repaired=repaired_of(extra),
         known=known_of(extra),
     )
-    return Commit(write, completed, files, previous, deleted, extra, rows, inserted, sizes)
+    emptied = frozenset(partition for partition, _ in replaced)
+    return Commit(write, completed, files, previous, deleted, extra, rows, inserted, sizes, emptied)

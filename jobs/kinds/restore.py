@@ -9,7 +9,7 @@ from msgspec import UNSET
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Count, KindResult, Maybe, SomeInstant, Texts
+from jobs.kinds.results import STREAMS, Count, KindResult, Maybe, SomeInstant, Texts
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
 
 
@@ -23,6 +23,7 @@ class RestoreResult(KindResult, frozen=True, kw_only=True):
     savepoint: Annotated[Maybe[SomeInstant], Spec("The savepoint")] = UNSET
     rolled_back: Annotated[Texts, Spec("Commits that are undone")] = UNSET
     writers_commits: Annotated[Count, Spec("Those of these commits that wrote rows")] = UNSET
+    streams: Annotated[Texts, STREAMS] = UNSET
 
 
 KIND = Kind(

@@ -30,6 +30,11 @@ Text: TypeAlias = Maybe[str]
 Reasons: TypeAlias = Many[Problem]
 Texts: TypeAlias = Many[str]
 
+STREAMS = Spec(
+    "Queries of Structured Streaming whose last batches are undone. Spark's checkpoint counts these batches as written,"
+    " so the query does not write them again"
+)
+
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """An object in a result. The API's document shows its docstring and its members' sentences."""

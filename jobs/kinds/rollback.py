@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult, Maybe, SomeInstant
+from jobs.kinds.results import STREAMS, KindResult, Maybe, SomeInstant, Texts
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
 
 
@@ -25,6 +25,7 @@ class RollbackResult(KindResult, frozen=True, kw_only=True):
     state: Annotated[str | UnsetType | None, Spec("Its state")] = UNSET
     operation: Annotated[str | UnsetType | None, Spec("Its operation")] = UNSET
     file_groups: Annotated[int | UnsetType | None, Spec("File groups that it wrote")] = UNSET
+    streams: Annotated[Texts, STREAMS] = UNSET
 
 
 KIND = Kind(

@@ -167,6 +167,15 @@ SECONDARY_INDEX: Final = ProblemType(
     example="secondary_index_idx_city",
     hint="Drop the index (`DROP INDEX`) and create it again afterwards; or delete the rows by statements.",
 )
+ROWS_MOVED_AWAY: Final = ProblemType(
+    "rows-moved-away",
+    "Rows of the partition have moved to other partitions, where the record index would lose them",
+    why="Hudi 1.2 takes the keys in the base files of a dropped partition out of the global record index, although logs"
+    " say that some of these rows are no longer there. A writer would then not find the keys in their new partitions,"
+    " and would insert these rows a second time.",
+    example="'2026-01-01': 2 keys, such as 'k17', now in '2026-01-02'",
+    hint="Run a `compaction` of the partition first. By the strategy `KEEP_BY_TIME` its age counts from then on.",
+)
 KEYS_NOT_UNIQUE: Final = ProblemType(
     "keys-not-unique",
     "There are duplicate keys, and the table's record index can have only one row for each key",

@@ -29,16 +29,26 @@ def since(commits: Sequence[Commit], instants: Collection[str]) -> dict[Place, s
     must be in the order of completion. An overwrite that began before the write had completed is left out: as in
     Hudi, the rows of a write in flight stay."""
     found: dict[Place, str] = {}
-    completed: dict[str, str] = {}
+    completed: dict[str, tuple[str, set[str]]] = {}
     for commit in commits:
         write = commit.write
         if write.operation in OVERWRITES:
-            partitions = {partition for partition, _ in write.replaced}
-            before = [instant for instant, end in completed.items() if max(instant, end) < write.instant]
-            found.update({(instant, partition): write.instant for instant in before for partition in partitions})
+            for instant, (end, written) in completed.items():
+                if max(instant, end) < write.instant:
+                    found.update({(instant, path): write.instant for path in overwritten_by(commit, written)})
         if write.instant in instants:
-            completed[write.instant] = commit.completed
+            completed[write.instant] = commit.completed, {path for path, _ in write.written}
     return found
+
+
+def overwritten_by(commit: Commit, among: Collection[str]) -> set[str]:
+    """Returns the partitions that an overwrite or a deletion has emptied, or `among` if it has emptied all of them. A
+    partition whose last file groups were out of use has none that the commit could replace."""
+    write = commit.write
+    if write.operation == "INSERT_OVERWRITE_TABLE":
+        return {*among, *commit.emptied, *(path for path, _ in write.replaced)}
+    filled = write.written if write.operation == "INSERT_OVERWRITE" else ()
+    return {*commit.emptied, *(path for path, _ in (*write.replaced, *filled))}
 
 
 def left(

@@ -32,6 +32,7 @@ from jobs.kinds.results import KindResult, WorkLeft
 from jobs.lock_errors import LockLostError
 from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
 from jobs.protocol import preflight, recovery
+from jobs.protocol.moved_rows import MovedRows
 from jobs.protocol.partition_expiry import Expired, Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
 from jobs.protocol.stale_writer_watch import KnownInstants
@@ -101,10 +102,10 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
         return done
-    ttl, rows = Ttl.of(order.params), Rows(table)
+    ttl, rows, moved = Ttl.of(order.params), Rows(table), MovedRows(table)
     problems = _problems(table, order)
     if order.dry_run:
-        plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order)
+        plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order, moved)
         problems += _nothing_left(plan)
         planned = msgspec.structs.replace(plan.result(rows), refusals=tuple(problems))
         return Result(Outcome.SUCCEEDED, details=planned)
@@ -112,13 +113,13 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
     lock = TableLock(table, order.job_id)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         roll_back_dead(table, lock, client, context.checkpoint)
-    plan = _plan(table, ttl, order)
+    plan = _plan(table, ttl, order, moved)
     refuse(_nothing_left(plan))
     # The rows are counted before the lock is taken, so that writers need not wait for it.
     result = plan.result(rows)
     if not plan.chosen:
         return Result(Outcome.SUCCEEDED, details=result)
-    return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows)
+    return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows, moved=moved)
 
 
 def _drop_at_a_moment(
@@ -129,6 +130,7 @@ def _drop_at_a_moment(
     *,
     planned: Plan,
     rows: Rows,
+    moved: MovedRows,
 ) -> Result[KindResult]:
     """Waits for a moment at which nobody writes to the partitions; at the deadline, leaves out partitions that somebody
     writes to."""
@@ -147,7 +149,7 @@ def _drop_at_a_moment(
         with lock.held(context.checkpoint):
             table.reload()
             refuse(_problems(table, order))
-            plan = _plan(table, planned.ttl, order, planned)
+            plan = _plan(table, planned.ttl, order, moved, planned)
             found = writing_into(table, [each.partition for each in plan.chosen])
             busy = {partition: being_written(partition, instants) for partition, instants in found.items()}
             if not busy or time.monotonic() >= deadline:
@@ -226,12 +228,16 @@ def _undo(table: HudiTable, client: WriteClient, context: JobContext, instant: s
         logger.exception("could not roll back %s", instant)
 
 
-def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder[PartitionTtlParams], before: Plan | None = None) -> Plan:
+def _plan(
+    table: HudiTable, ttl: Ttl, order: WorkOrder[PartitionTtlParams], moved: MovedRows, before: Plan | None = None
+) -> Plan:
     """Returns the plan. `before` is the plan that was made before the lock was taken."""
     among = before.partitions if before else None
     with WriteClient(table, UNDER_OUR_LOCK, keeping(ttl.strategy, ttl.days)) as client:
         found = expired(table, client, ttl, among=among)
     held = holds(table, found, order.params.consumers) if found else {}
+    for partition, problem in moved.of(found).items():
+        held.setdefault(partition, []).append(problem)
     free = [each for each in found if each.partition not in held]
     withheld = [(each, problem) for each in found for problem in held.get(each.partition, ())]
     plan = Plan(ttl, tuple(free[: ttl.limit]), tuple(withheld), tuple(free[ttl.limit :]))

@@ -10,6 +10,7 @@ from jobs.contract import Problem, Result, WorkOrder
 from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.adopted_index import ADOPTED_KEY
 from jobs.format.stale_writes import RESCALE, stale_writes
+from jobs.format.stream_positions import undone_queries
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_metadata, index_note
 from jobs.hudi.client import WriteClient
@@ -156,6 +157,7 @@ def _undone(attempt: Attempt[RestoreParams]) -> RestoreResult:
         savepoint=to,
         rolled_back=tuple(each.write.instant for each in later),
         writers_commits=sum(each.write.brings_rows for each in later),
+        streams=undone_queries([each.extra for each in later], [each.extra for each in commits if each not in later]),
     )
 
 

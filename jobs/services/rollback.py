@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobs.contract import Problem, Result, WorkOrder
 from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
+from jobs.format.stream_positions import undone_queries
 from jobs.hudi.client import WriteClient
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES, Commit, Instant
 from jobs.hudi.table import HudiTable
@@ -62,13 +63,16 @@ def _begun(table: HudiTable, client: WriteClient, order: WorkOrder[RollbackParam
 def _described(attempt: Attempt[RollbackParams]) -> RollbackResult:
     table, instant = attempt.table, attempt.order.params.instant
     item = _find(table, instant)
-    commit = next((each for each in table.commits() if each.write.instant == instant), None)
+    commits = table.commits()
+    commit = next((each for each in commits if each.write.instant == instant), None)
+    kept = [each.extra for each in commits if each is not commit]
     return RollbackResult(
         instant=instant,
         action=item.action if item else None,
         state=item.state.lower() if item else None,
         operation=commit.write.operation if commit else None,
         file_groups=len(commit.write.written) if commit else None,
+        streams=undone_queries([commit.extra], kept) if commit else (),
     )
 
 

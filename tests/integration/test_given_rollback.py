@@ -55,7 +55,8 @@ def refusals(spark: SparkSession, base: Path, instant: str, name: str | None = "
 def test_the_latest_commit_is_rolled_back_and_no_other(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
     options = tables.write_table(spark, base, count=60, **shape)
     before, first = proved(spark, base, 4), last_commit(spark, base)
-    tables.upsert(tables.rows(spark, 30, 90, ts=7, partitions=4), base, options)
+    batch = {"_hudi_streaming_sink_checkpoint": '{"numbers":"7"}'}
+    tables.upsert(tables.rows(spark, 30, 90, ts=7, partitions=4), base, options | batch)
     last = last_commit(spark, base)
     assert refusals(spark, base, first) == {"not-the-latest"}
     assert refusals(spark, base, last, name=None) == {"name-not-confirmed"}
@@ -63,6 +64,7 @@ def test_the_latest_commit_is_rolled_back_and_no_other(spark: SparkSession, base
     result = run_job(spark, base, "rollback", {"instant": last, "table_name": "test"})
 
     assert len(result.instants) == 1
+    assert result.details["streams"] == ["numbers"]
     assert tables.snapshot(spark, base) == before
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     assert len(proved(spark, base, 4)) == 70

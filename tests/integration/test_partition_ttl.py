@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +12,10 @@ from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import keeping
+from jobs.hudi.table import HudiTable
 from jobs.job_params import TtlStrategy
 from jobs.services.compaction import DUE
-from tests.integration import tables
+from tests.integration import indexed, tables
 from tests.integration.aged import age
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -239,8 +241,7 @@ def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSess
 
 @pytest.mark.exhaustive
 def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, base: Path) -> None:
-    indexed = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
-    options = {**aged(spark, base, num_buckets=None), **indexed}
+    options = {**aged(spark, base, num_buckets=None), **indexed.GLOBAL}
     tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
     assert "record_index" in hudi_table(spark, base, None).metadata_partitions
     assert listed(ttl(spark, base, index=None)) == OLD
@@ -250,6 +251,43 @@ def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, base
     assert len(tables.snapshot(spark, base)) == 70
     assert tables.duplicates(spark, base) == 0
     assert run_job(spark, base, "audit", index=None).details["stale_writes"] == []
+
+
+@pytest.mark.exhaustive
+def test_a_partition_whose_rows_have_moved_away_is_kept_until_its_compaction(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi would take the moved keys out of the record index, and writers would insert them again."""
+    moves = {
+        "hoodie.record.index.update.partition.path": "true",
+        "hoodie.embed.timeline.server": "true",
+        # Else a second row of a key would go into the file group of the first one, and replace it.
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    options = tables.writer_options(base, num_buckets=None, **indexed.GLOBAL, **indexed.FEW_FILES, **moves)
+    tables.upsert(tables.rows(spark, 0, 60), base, options)
+    moved = tables.rows(spark, 0, 9, ts=1).where(F.col("dt") == OLD[0]).withColumn("dt", F.lit(FRESH))
+    tables.upsert(moved, base, options)
+
+    def dropped(**more: Any) -> Any:
+        with monkeypatch.context() as later:
+            later.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(days=60))
+            return ttl(spark, base, 20, partitions=OLD, index=None, **more)
+
+    for details in dropped(dry_run=True), dropped():
+        assert listed(details) == [OLD[1]]
+        (withheld,) = details["withheld"]
+        assert (withheld["type"], withheld["detail"]) == (
+            "rows-moved-away",
+            f"'{OLD[0]}': 3 keys, such as 'k1', now in '{FRESH}'",
+        )
+    run_job(spark, base, "compaction", index=None)
+    assert listed(dropped()) == [OLD[0]]
+
+    tables.upsert(moved.withColumn("ts", F.lit(5).cast("long")), base, options)
+    assert sorted(row["id"] for row in tables.collected(spark, base).rows if row["ts"]) == ["k1", "k4", "k7"]
+    assert len(tables.snapshot(spark, base)) == 20 + 3
+    assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
 @pytest.mark.exhaustive

@@ -28,3 +28,16 @@ def test_the_instant_counts_where_the_completion_is_not_known() -> None:
     """Commits of a copied table of version 6 have no later time than their instants."""
     commits = [_commit("03", "03"), _commit("05", "05", "INSERT_OVERWRITE_TABLE", ("", "f1"))]
     assert since(commits, {"03"}) == {("03", ""): "05"}
+
+
+def test_a_partition_without_any_file_group_in_use_is_overwritten_too() -> None:
+    stale = Commit(CompletedWrite("01", "UPSERT", written=frozenset({("p", "f1"), ("q", "f2")})), "02", {}, {}, {}, {})
+
+    def by(operation: str, written: frozenset[tuple[str, str]], emptied: frozenset[str]) -> dict[tuple[str, str], str]:
+        overwrite = Commit(CompletedWrite("03", operation, written), "04", {}, {}, {}, {}, emptied=emptied)
+        return since([stale, overwrite], {"01"})
+
+    assert by("INSERT_OVERWRITE", frozenset({("p", "f3")}), frozenset()) == {("01", "p"): "03"}
+    assert by("DELETE_PARTITION", frozenset(), frozenset("q")) == {("01", "q"): "03"}
+    assert by("INSERT_OVERWRITE_TABLE", frozenset(), frozenset()) == {("01", "p"): "03", ("01", "q"): "03"}
+    assert by("UPSERT", frozenset({("p", "f3")}), frozenset("q")) == {}

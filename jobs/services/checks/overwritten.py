@@ -61,7 +61,7 @@ def _by_late_repairs(examined: Examined) -> dict[str, str]:
     for number, commit in enumerate(examined.commits):
         write = commit.write
         if write.operation in OVERWRITES:
-            gone = {path for path, _ in write.replaced}
+            gone = later_overwrites.overwritten_by(commit, {path for _, path in found})
             found = {place: text for place, text in found.items() if place[1] not in gone}
         if not (repairs := set(filter(None, commit.extra.get(REPAIRS_KEY, "").split(",")))) or write.replaced:
             continue

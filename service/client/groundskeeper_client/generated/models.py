@@ -5551,6 +5551,10 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """Commits that are undone"""
     writers_commits: int | UnsetType = UNSET
     """Those of these commits that wrote rows"""
+    streams: list[str] | UnsetType = UNSET
+    """Queries of Structured Streaming whose last batches are undone. Spark's checkpoint counts these batches as
+    written, so the query does not write them again
+    """
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -5657,6 +5661,10 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """Its operation"""
     file_groups: int | UnsetType | None = UNSET
     """File groups that it wrote"""
+    streams: list[str] | UnsetType = UNSET
+    """Queries of Structured Streaming whose last batches are undone. Spark's checkpoint counts these batches as
+    written, so the query does not write them again
+    """
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
