@@ -130,10 +130,10 @@ def _require_all_rows(
 ) -> None:
     """Raises `RefusedError` if a partition came with fewer rows than its base files have, less those that logs
     delete."""
-    commits = table.commits()
+    commits, may_be_rows = table.commits(), table.records_operations
 
     def fewest(item: FileSlice) -> int:
-        deletes = deletes_in_logs(item, commits) if item.log_files else 0
+        deletes = deletes_in_logs(item, commits, may_be_rows=may_be_rows) if item.log_files else 0
         if item.base_file is None or deletes is None:
             return 0
         with storage.read_parquet(item.base_file) as base:

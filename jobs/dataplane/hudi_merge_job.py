@@ -136,13 +136,13 @@ def _require_all_rows(
     slices because of wrong statistics, and the written files replace the slice.
     """
     # The deletes are read after the rows, because a writer may have deleted rows before these were read.
-    commits = table.commits()
+    commits, may_be_rows = table.commits(), table.records_operations
     came: Counter[tuple[str, str]] = Counter()
     for each in written:
         came[(each.partition, each.source)] += each.rows
 
     def shortfall(item: FileSlice) -> Problem | None:
-        deletes = deletes_in_logs(item, commits)
+        deletes = deletes_in_logs(item, commits, may_be_rows=may_be_rows)
         if item.base_file is None or (deletes is None and came[item.key]):
             return None
         with storage.read_parquet(item.base_file) as base:

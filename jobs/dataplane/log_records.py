@@ -22,7 +22,7 @@ from jobs.dataplane.held_batches import HeldBatches, HeldRows
 from jobs.errors import NotProvedError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, deletes_of, read_content
-from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.storage.local_copy import local_copy
 
@@ -43,7 +43,7 @@ _LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024
 _LARGEST_RECORD = 64 * 1024 * 1024
 # The limit on records, because all keys are held in memory.
 _MOST_KEYS = 4_000_000
-_IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
+_IS_DELETED = "_hoodie_is_deleted"
 # The members of `HoodieOperation` that are not deletes.
 _NO_DELETES = pa.array(["I", "U"])
 _LENGTH = struct.Struct(">i")
@@ -297,8 +297,8 @@ def _deleted(batch: pa.RecordBatch, rules: MergeRules) -> NDArray[np.bool_]:
         if not pa.types.is_boolean(column.type):
             raise NotProvedError(f"the column {_IS_DELETED} is not boolean")
         deleted |= np.asarray(column.fill_null(False))
-    if _OPERATION in names and not pc.all(pc.is_in(batch.column(_OPERATION).drop_null(), _NO_DELETES)).as_py():
-        raise NotProvedError(f"records have a {_OPERATION} other than an insert or an update")
+    if OPERATION in names and not pc.all(pc.is_in(batch.column(OPERATION).drop_null(), _NO_DELETES)).as_py():
+        raise NotProvedError(f"records have a {OPERATION} other than an insert or an update")
     if rules.delete_marker:
         name, marker = rules.delete_marker
         if name not in names or not pa.types.is_string(batch.column(name).type):

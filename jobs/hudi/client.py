@@ -25,7 +25,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
-from jobs.hudi.options import bucket_index_options, client_options
+from jobs.hudi.options import WITH_OPERATIONS, bucket_index_options, client_options
 from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.partition_ttl import PartitionTtl
 from jobs.hudi.plan_paths import check_plans
@@ -75,9 +75,10 @@ class WriteClient(AbstractContextManager["WriteClient"]):
     @cached_property
     def _config(self) -> Any:
         schema = self._table.schema()
+        options = {**self._options, **(WITH_OPERATIONS if self._table.records_operations else {})}
         with translated("opening a Hudi client"):
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
-            return builder.withSchema(schema).withProps(self._jvm.map(self._options)).build()
+            return builder.withSchema(schema).withProps(self._jvm.map(options)).build()
 
     @cached_property
     def _client(self) -> Any:

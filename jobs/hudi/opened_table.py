@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from jobs import contract
 from jobs.errors import CommitLostError, FileMissingError, HudiError, TableUpgradedError
+from jobs.format.meta_columns import OPERATION
 from jobs.hudi import azure_instants
 from jobs.hudi.boundaries import check_folders
 from jobs.hudi.file_listing import ListedFile, listed
@@ -146,6 +147,12 @@ class OpenedTable(TableProperties):
             with translated("reading the table's schema"):
                 self._schemas[with_meta_fields] = str(resolver.getTableSchema(with_meta_fields).toString())
         return self._schemas[with_meta_fields]
+
+    @property
+    def records_operations(self) -> bool:
+        """Whether files have the change that made each row (`_hoodie_operation`), as Flink writes them with
+        `changelog.enabled`. Hudi takes the newest file for this (`TableSchemaResolver.hasOperationField`)."""
+        return OPERATION in self.schema(with_meta_fields=True)
 
     def schema_resolver(self) -> Any:
         """Returns Hudi's `TableSchemaResolver` for the instants that have completed. Hudi finds the schema in the

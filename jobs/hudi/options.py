@@ -134,6 +134,10 @@ UNDER_OUR_LOCK = {
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 
+# Rows keep the change that made them (`_hoodie_operation`). A delete is then a row of a log with the operation D, which
+# a client without this option takes for a living row.
+WITH_OPERATIONS = {"hoodie.allow.operation.metadata.field": "true"}
+
 # Takes no lock either, and leaves other writers' unfinished instants alone, as `LOCKED_WITHOUT_ROLLBACKS` does.
 UNDER_OUR_LOCK_WITHOUT_ROLLBACKS = {
     "hoodie.write.concurrency.mode": "single_writer",

@@ -139,9 +139,12 @@ class CleanSummary:
     failed_deletes: int
 
 
-def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
+def deletes_in_logs(item: FileSlice, commits: Sequence[Commit], *, may_be_rows: bool) -> int | None:
     """Returns the maximum number of rows of the slice that these commits delete, including commits after it was listed.
-    Returns None if the commit of one of its logs is not among them."""
+    Returns None if the commit of one of its logs is not among them, or if deletes `may_be_rows` of logs
+    (`OpenedTable.records_operations`), which commits do not count."""
+    if may_be_rows:
+        return None
     missing = set(item.log_files)
     since = (item.base_file or "").rpartition("_")[2].partition(".")[0]
     deletes = 0

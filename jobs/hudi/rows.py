@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import HudiError, RefusedError
-from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 from jobs.hudi.partition_pruning import narrowed
 from jobs.problems.tables import TYPES_NOT_READABLE
@@ -28,7 +28,7 @@ META_COLUMNS = (
     "_hoodie_record_key",
     "_hoodie_partition_path",
     "_hoodie_file_name",
-    "_hoodie_operation",
+    OPERATION,
 )
 
 

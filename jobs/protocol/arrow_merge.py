@@ -12,6 +12,7 @@ from jobs.contract import Problem
 from jobs.dataplane.slice_merge import MergeRules, SliceFiles
 from jobs.errors import RefusedError
 from jobs.format.file_names import parse_log_file_name
+from jobs.format.meta_columns import OPERATION
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.merging import TAKING_THE_NEWER, has_schema_on_read, merging_of
 from jobs.hudi.table import HudiTable
@@ -62,7 +63,6 @@ _OPTIONS = (
 )
 _PLAIN = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
 _LOGICAL = frozenset({"decimal", "date", "timestamp-micros", "local-timestamp-micros"})
-_OPERATION = "_hoodie_operation"
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 _TAKEN = frozenset({"commit", "deltacommit", "rollback"})
 
@@ -198,8 +198,8 @@ def _of_table(table: HudiTable) -> Iterator[Problem]:
 def of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:
     """Yields the reasons against a table with this latest Avro schema, with meta fields."""
     names = {field["name"] for field in schema["fields"]}
-    if _OPERATION in names:
-        yield OPERATION_FIELD.because(_OPERATION)
+    if OPERATION in names:
+        yield OPERATION_FIELD.because(OPERATION)
     found = {field["name"]: kind for field in schema["fields"] for kind in _uncovered(field["type"])}
     if found:
         detail = ", ".join(f"{name}: {kind}" for name, kind in sorted(found.items()))

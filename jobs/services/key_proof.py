@@ -175,7 +175,8 @@ def _holds_all(
 ) -> bool:
     if not any(item.log_files for item in slices):
         return before == after
-    deletes = [deletes_in_logs(item, commits) if item.log_files else 0 for item in slices]
+    as_rows = table.records_operations
+    deletes = [deletes_in_logs(item, commits, may_be_rows=as_rows) if item.log_files else 0 for item in slices]
     if after.rows >= before.rows - sum(each or 0 for each in deletes):
         return True
     # The commit of a log may be archived; then nobody knows how many rows the log deletes.
