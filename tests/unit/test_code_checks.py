@@ -178,8 +178,21 @@ def _first_word(sentence: str) -> str:
 
 
 def test_nothing_takes_more_than_five_positional_arguments() -> None:
-    for path in MODULES:
+    wrong = []
+    # Few files have a signature with six names before a star, and the others need not be parsed.
+    for path in filter(_may_take_six, MODULES):
         for node in _statements(_parsed(path).body):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
-                assert len([name for name in names if name not in ("self", "cls")]) <= 5, f"{path}: {node.name}"
+                if len([name for name in names if name not in ("self", "cls")]) > 5:
+                    wrong.append(f"{path}: {node.name}")
+    assert wrong == []
+
+
+def _may_take_six(path: Path) -> bool:
+    """Returns whether a signature may have six names before a star: all but the first one have a type, and the function
+    has one, too."""
+    return any(
+        len(re.findall(r"\w+ *:", re.split(r"(?:^|,)\s*\*", signature)[0])) > 4
+        for signature in re.findall(r"^ *(?:async )?def \w+\((.*?)\) ->", path.read_text(), re.MULTILINE | re.DOTALL)
+    )
