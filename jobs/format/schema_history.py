@@ -62,9 +62,10 @@ class SchemaHistory:
         """The first version in which a column had this name."""
         return {name: version for version, columns in reversed(self.versions) for name, _ in columns.values()}
 
-    def changed(self) -> dict[str, int]:
-        """Returns the columns that were renamed, got another type, or have the name of a dropped column, each with the
-        latest version that did so. Files of earlier instants store such a column differently."""
+    def changed(self, *, types: bool = True) -> dict[str, int]:
+        """Returns the columns that were renamed, got another type (unless `types` is false), or have the name of a
+        dropped column, each with the latest version that did so. Files of earlier instants store such a column
+        differently."""
         found: dict[str, int] = {}
         ids: dict[str, set[int]] = {}
         before: Columns = {}
@@ -73,7 +74,7 @@ class SchemaHistory:
                 old = before.get(number, (name, kind))
                 if old[0] != name:
                     found[f"{old[0]} -> {name}"] = version
-                elif old[1] != kind:
+                elif old[1] != kind and types:
                     found[f"{name}: {old[1]} -> {kind}"] = version
                 if ids.setdefault(name, set()) - {number}:
                     found[name] = version

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobs.errors import HudiError
+from jobs.errors import HudiError, RefusedError
 from jobs.format import schema_history
 from jobs.format.schema_history import SchemaHistory
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
+from jobs.problems.tables import MERGE_RULES_UNCLEAR
+from jobs.table_errors import TableEmptyError
+
+if TYPE_CHECKING:
+    from jobs.contract import Problem
+
+_MODE, _STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
 
 TAKING_THE_NEWER = frozenset(
     f"org.apache.hudi.common.model.{name}"
@@ -17,7 +26,8 @@ TAKING_THE_NEWER = frozenset(
 )
 """Payloads whose merge only takes the newer row, in all versions of tables (`EightToNineUpgradeHandler`, 1.2.0, renames
 them). The first is the default before 1.0, the last Flink's; both others are subclasses of the first."""
-_INFERRED_BELOW = 8
+_INFERRED_BELOW = 9
+_COMMIT_TIME, _CUSTOM = "COMMIT_TIME_ORDERING", "CUSTOM"
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,16 @@ class Merging:
 
 def merging_of(table: HudiTable) -> Merging:
     """Returns the mode of Hudi's readers (`HoodieReaderContext.initRecordMerger`): the mode in the table's properties;
-    before version 8 the mode that follows from payload class, strategy and ordering fields."""
+    before version 9 the mode that follows from these. Raises RefusedError if they contradict each other."""
+    try:
+        return _merging_of(table)
+    except HudiError as error:
+        if type(error) is not HudiError:
+            raise
+        raise RefusedError([MERGE_RULES_UNCLEAR.because(error.detail)]) from error
+
+
+def _merging_of(table: HudiTable) -> Merging:
     with translated("reading how rows are merged"):
         config: Any = table.meta.getTableConfig()
         mode = config.getRecordMergeMode()
@@ -48,11 +67,45 @@ def merging_of(table: HudiTable) -> Merging:
         return Merging(str(mode or ""), frozenset(str(each) for each in named if each))
 
 
+def unclear(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of jobs that merge rows, if Hudi does not find out by the properties of a merge-on-read table
+    how, or takes an ordering field that is no column. Readers of file slices with logs fail on such a table."""
+    if not table.is_merge_on_read:
+        return []
+    try:
+        mode = merging_of(table).mode
+    except RefusedError as error:
+        return list(error.reasons)
+    properties = table.properties
+    # Hudi (1.2.0) infers the mode of older tables, but its readers need the property itself from version 8 on.
+    if not mode or (table.version >= WITH_COMPLETION_TIMES and not properties.get(_MODE)):
+        return [MERGE_RULES_UNCLEAR.because(f"{_MODE} is missing")]
+    if mode == _CUSTOM and table.version >= _INFERRED_BELOW and not properties.get(_STRATEGY):
+        return [MERGE_RULES_UNCLEAR.because(f"{_MODE} is {mode}, and {_STRATEGY} is missing")]
+    if mode == _COMMIT_TIME:
+        return []  # Nothing reads the ordering fields.
+    try:
+        columns = {field["name"] for field in json.loads(table.schema())["fields"]}
+    except TableEmptyError:
+        return []
+    if unknown := [name for name in table.ordering_fields if name.partition(".")[0] not in columns]:
+        return [MERGE_RULES_UNCLEAR.because(f"the ordering field {unknown[0]} is no column")]
+    return []
+
+
 def has_schema_on_read(table: HudiTable) -> bool:
     """Returns whether commits have a schema of Hudi's schema on read, which allows renamed and changed columns."""
     resolver = table.schema_resolver()
     with translated("reading the table's schema"):
         return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())
+
+
+def forgotten_changes(table: HudiTable) -> dict[str, int]:
+    """Returns the columns that schema on read has renamed, or given the name of a dropped column
+    (`SchemaHistory.changed`), if the latest commit knows nothing of it, because its writer had no schema on read.
+    Readers then look for the columns of all files by their names of now, also those by schema on read (1.2.0)."""
+    changed = history_of(table).changed(types=False)
+    return changed if changed and not has_schema_on_read(table) else {}
 
 
 def history_of(table: HudiTable) -> SchemaHistory:

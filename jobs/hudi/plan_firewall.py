@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterable, Iterator
 from jobs.contract import Problem
 from jobs.errors import refuse
 from jobs.format import plan_files
+from jobs.format.file_names import parse_base_file_name
 from jobs.format.plan_files import File, Group
 from jobs.hudi.clean_plan import CleanPlan
-from jobs.hudi.merging import history_of
+from jobs.hudi.merging import forgotten_changes, history_of
 from jobs.hudi.plan_paths import check_paths
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, Plan, pending_plans
 from jobs.hudi.savepoints import savepoints_of
 from jobs.hudi.table import HudiTable
 from jobs.problems.plans import PLAN_UNREADABLE
-from jobs.problems.tables import COLUMNS_CHANGED
+from jobs.problems.tables import COLUMNS_CHANGED, SCHEMA_ON_READ_FORGOTTEN
 from jobs.table_errors import PlanOfAnotherPathError
 
 
@@ -26,10 +27,13 @@ def check_compaction(table: HudiTable, instant: str) -> None:
     look for the old ones, because the plan is older (Hudi 1.2.0)."""
     later = sorted(name for name, version in history_of(table).changed().items() if version > int(instant))
     refuse([COLUMNS_CHANGED.because(", ".join(later[:5]), hint=f"Roll {instant} back.")] if later else [])
+    forgotten = forgotten_changes(table)
     for plan in pending_plans(table, COMPACTION_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
             refuse(_problems(table, plan))
+            if forgotten and _reads_older(plan, max(forgotten.values())):
+                refuse([SCHEMA_ON_READ_FORGOTTEN.because(", ".join(sorted(forgotten)[:5]))])
 
 
 def check_clustering(table: HudiTable, instant: str) -> None:
@@ -57,6 +61,12 @@ def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
 def unusable_of(table: HudiTable, instants: Collection[str]) -> list[Problem]:
     """Returns the reasons why some of these pending plans cannot be executed."""
     return [problem for plan, problems in unusable(table) if plan.instant in instants for problem in problems]
+
+
+def _reads_older(plan: Plan, version: int) -> bool:
+    """Returns whether a plan reads base files of instants before this one."""
+    names = [parse_base_file_name(name) for files in plan_files.read_by(plan.content).values() for _, name in files]
+    return any(each and each.instant.isdigit() and int(each.instant) < version for each in names)
 
 
 def _replaced(table: HudiTable) -> set[Group]:

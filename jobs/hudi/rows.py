@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.errors import HudiError, RefusedError
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
+from jobs.hudi import merging
 from jobs.hudi.jvm import translated
 from jobs.hudi.partition_pruning import narrowed
 from jobs.problems.tables import TYPES_NOT_READABLE
@@ -121,13 +122,15 @@ def _reading(table: HudiTable) -> dict[str, str]:
 
 
 def not_readable(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of jobs that read or merge rows with Hudi on Spark 3.5, if the table has a VARIANT column,
-    which cannot be read there although Hudi's writers store it (`HoodieSparkSchemaConverters`, 1.2.0)."""
+    """Returns the refusals of jobs that read or merge rows with Hudi on Spark 3.5: if Hudi does not find out how to
+    merge, and if the table has a VARIANT column, which cannot be read there although Hudi's writers store it
+    (`HoodieSparkSchemaConverters`, 1.2.0)."""
     is_variant = '"logicalType": "variant"'
     columns = [field for field in json.loads(table.schema())["fields"] if is_variant in json.dumps(field["type"])]
+    problems = merging.unclear(table)
     if not columns:
-        return []
-    return [TYPES_NOT_READABLE.because(", ".join(f"{field['name']}: variant" for field in columns))]
+        return problems
+    return [*problems, TYPES_NOT_READABLE.because(", ".join(f"{field['name']}: variant" for field in columns))]
 
 
 def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:

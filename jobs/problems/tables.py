@@ -108,6 +108,18 @@ COLUMNS_CHANGED: Final = ProblemType(
     hint="Rewrite these files by Hudi with schema on read, for example by a compaction, or write the rows to a new"
     " table.",
 )
+SCHEMA_ON_READ_FORGOTTEN: Final = ProblemType(
+    "schema-on-read-forgotten",
+    "The latest commit was written without schema on read, after columns were renamed or replaced",
+    why="Hudi's readers follow the latest commit. Since its writer had no schema on read, they look for the columns of "
+    "older files by their names of now: they find no values in renamed columns, and those of dropped columns in ones "
+    "that were added again. Files that are rewritten meanwhile stay like this.",
+    example="city -> town",
+    hint="Roll the commits without schema on read back (`rollback`), and write their rows again with "
+    "`hoodie.schema.on.read.enable=true`, which all writers need; or restore a savepoint. If columns were only renamed,"
+    " any `ALTER TABLE` with that option, such as one of a comment, brings their values back as well; if one was "
+    "dropped, added or moved, it would mix all of them up.",
+)
 INDEX_MAPS_KEYS_TO_FILES: Final = ProblemType(
     "index-maps-keys-to-files",
     "The metadata table has indexes that map keys to files",
@@ -167,6 +179,16 @@ TYPES_NOT_READABLE: Final = ProblemType(
     example="payload: variant",
     hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. Jobs here can "
     "still rewrite file groups without logs.",
+)
+MERGE_RULES_UNCLEAR: Final = ProblemType(
+    "merge-rules-unclear",
+    "The table's properties do not say how rows are merged, or contradict each other",
+    why="When two rows have the same key, the properties say which one readers see. If somebody has changed them by "
+    "hand, Hudi's readers fail at file slices with logs. A job that took one of the properties for right could keep "
+    "the wrong row for good.",
+    example="Configured record merge mode (COMMIT_TIME_ORDERING) is inconsistent with payload class (...)",
+    hint="Put `hoodie.record.merge.mode`, `hoodie.record.merge.strategy.id`, `hoodie.compaction.payload.class` and "
+    "`hoodie.table.ordering.fields` back to what the table was made with.",
 )
 CODEC_NOT_SUPPORTED: Final = ProblemType(
     "codec-not-supported",

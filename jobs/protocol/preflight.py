@@ -46,6 +46,7 @@ from jobs.problems.tables import (
     NON_BLOCKING_WRITERS,
     PARTITION_COLUMNS_DROPPED,
     PARTITION_UNKNOWN,
+    SCHEMA_ON_READ_FORGOTTEN,
     SEVERAL_FILE_GROUPS_PER_BUCKET,
     SOFT_DELETES,
 )
@@ -89,6 +90,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
     mode = table.properties.get("hoodie.record.merge.mode", "").upper()
     if mode == "CUSTOM":
         problems.append(MERGE_MODE_CUSTOM.because())
+    problems += merging.unclear(table)
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
     problems += columns_changed(table, table.file_slices())
@@ -101,12 +103,21 @@ def columns_changed(table: HudiTable, slices: Iterable[FileSlice]) -> list[Probl
     """Returns the refusal of new files with the rows of these slices, if some of their files are older than a change of
     the columns by schema on read."""
     changed = merging.history_of(table).changed()
-    if not changed or not any(_is_older(item, max(changed.values())) for item in slices):
+    if not changed or not any(is_older(item, max(changed.values())) for item in slices):
         return []
     return [COLUMNS_CHANGED.because(", ".join(sorted(changed)[:5]))]
 
 
-def _is_older(item: FileSlice, version: int) -> bool:
+def of_forgotten_columns(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
+    """Returns the refusal to merge these slices, if some of their files are older than a change of columns by schema on
+    read that the latest commit does not know (`merging.forgotten_changes`)."""
+    changed = merging.forgotten_changes(table)
+    if not changed or not any(is_older(item, max(changed.values())) for item in slices):
+        return []
+    return [SCHEMA_ON_READ_FORGOTTEN.because(", ".join(sorted(changed)[:5]))]
+
+
+def is_older(item: FileSlice, version: int) -> bool:
     """Returns whether a file of the slice is of an instant before this one. The logs of table version 6 have the
     instant of the base file."""
     names = [parse_base_file_name(item.base_name)] if item.base_file else []

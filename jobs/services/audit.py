@@ -59,6 +59,7 @@ PROOFS: dict[str, Check] = {
     "files of indexes": indexes.mixed,
     "partition metadata": table_parts.partition_metadata,
     "table type": table_parts.table_type,
+    "merge rules": table_parts.merge_rules,
     "timeline layout": table_parts.timeline_layout,
     "files of savepoints": remains.saved_files,
     "overwritten rows": overwritten.back,

@@ -19,7 +19,7 @@ from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost, KindResult
 from jobs.problems.plans import LOG_COMPACTION_UNSOUND, NOT_MERGE_ON_READ
-from jobs.protocol import recovery
+from jobs.protocol import preflight, recovery
 from jobs.services import bounded_compaction, compaction_engines, delegated_plans
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
@@ -124,7 +124,8 @@ def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Prob
     problems = _log_compactions(table, order.params.plans or ())
     if not order.params.plans and not table.is_merge_on_read:
         problems = [NOT_MERGE_ON_READ.because()]
-    return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
+    problems = problems or rows.not_readable(table) or compaction_engines.refusals(table, order)
+    return problems or preflight.of_forgotten_columns(table, (item for item in table.file_slices() if item.log_files))
 
 
 def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.checks.finding import Examined
@@ -43,6 +44,45 @@ def properties(base: Path, **changed: str) -> None:
     path = without_checksum(base / ".hoodie" / "hoodie.properties")
     lines = [line for line in path.read_text().splitlines() if line.split("=")[0].replace(".", "_") not in changed]
     path.write_text("\n".join([*lines, *(f"{name.replace('_', '.')}={value}" for name, value in changed.items()), ""]))
+
+
+MODE = "hoodie_record_merge_mode"
+
+
+@pytest.mark.parametrize(
+    ("version", "changed"),
+    [
+        (8, {MODE: "COMMIT_TIME_ORDERING"}),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in [
+                (8, {MODE: ""}),
+                (9, {MODE: ""}),
+                (9, {MODE: "CUSTOM"}),
+                (9, {"hoodie_table_ordering_fields": "nothing"}),
+                (6, {"hoodie_table_ordering_fields": "nothing"}),
+                (6, {MODE: "COMMIT_TIME_ORDERING"}),
+            ]
+        ),
+    ],
+)
+def test_properties_that_contradict_each_other_about_merges(
+    spark: SparkSession, base: Path, version: int, changed: dict[str, str]
+) -> None:
+    tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version)
+    before = tables.snapshot(spark, base)
+    kept = (base / ".hoodie" / "hoodie.properties").read_text()
+    properties(base, **changed)
+    for kind, params in (("compaction", {}), ("clustering", {"sort_by": ["city"]}), ("repair", {})):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params)
+        assert "merge-rules-unclear" in [each.type for each in refused.value.reasons], kind
+    findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
+    assert "merge-rules-unclear" in [each["type"] for each in findings]
+    without_checksum(base / ".hoodie" / "hoodie.properties").write_text(kept)
+    assert tables.snapshot(spark, base) == before
+    run_job(spark, base, "compaction")
+    assert tables.snapshot(spark, base) == before
 
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])

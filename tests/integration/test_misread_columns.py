@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
+from jobs.errors import RefusedError
 from jobs.format.schema_history import SchemaHistory
 from jobs.hudi import plan_firewall
 from jobs.protocol import preflight
@@ -26,6 +27,7 @@ COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 FLAT: dict[str, Any] = {"partitioned": False, "num_buckets": 2}
 INDEX = BucketIndex(2, ("id",))
 MISREAD, LOST = "columns-misread", "replacement-values-lost"
+FORGOTTEN, GONE = "schema-on-read-forgotten", "renamed-columns-lost"
 
 
 def found(spark: SparkSession, base: Path, kind: str = "audit", index: Any = INDEX) -> dict[str, str]:
@@ -162,6 +164,49 @@ def test_a_clustering_of_hudi_loses_the_values_of_a_renamed_column_without_schem
     seen = found(spark, base, index=None)
     assert (kept, seen.keys()) == ((True, set()) if on_read == "true" else (False, {LOST}))
     assert kept or seen[LOST].endswith(": town (10 for 50)")
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [(MOR, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 6), (COW, 9)])],
+)
+def test_a_writer_without_schema_on_read_hides_renamed_columns_until_the_next_alteration(
+    request: pytest.FixtureRequest, table_type: str, version: int
+) -> None:
+    spark: SparkSession = request.getfixturevalue("spark")
+    base: Path = request.getfixturevalue("tmp_path") / "trips"
+    options = tables.write_table(spark, base, count=40, table_type=table_type, version=version, **FLAT)
+    altering(spark, base, RENAME)()
+    right = values(spark, base, "town")
+    tables.upsert(tables.rows(spark, 0, 1, ts=1).withColumnRenamed("city", "town"), base, options)
+    assert values(spark, base, "town") != right
+    seen = found(spark, base)
+    if table_type == COW:
+        # The writer has rewritten one of the two files.
+        assert seen.keys() == {FORGOTTEN, GONE}
+        return
+    assert seen.keys() == {FORGOTTEN}
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "compaction", index=INDEX)
+    assert [each.type for each in refused.value.reasons] == [FORGOTTEN]
+    altering(spark, base, "ALTER COLUMN note COMMENT 'healed'")()
+    assert values(spark, base, "town") == right
+    run_job(spark, base, "compaction", index=INDEX)
+    assert values(spark, base, "town") == right
+    assert found(spark, base) == {}
+
+
+@pytest.mark.exhaustive
+def test_renamed_columns_that_a_compaction_without_schema_on_read_has_lost_are_found(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = tables.write_table(spark, base, count=40, **FLAT)
+    altering(spark, base, RENAME)()
+    tables.upsert(tables.rows(spark, 0, 40, ts=1).withColumnRenamed("city", "town"), base, options)
+    monkeypatch.setattr(preflight, "of_forgotten_columns", lambda *_: [])
+    monkeypatch.setattr(plan_firewall, "forgotten_changes", lambda _: {})
+    run_job(spark, base, "compaction", index=INDEX)
+    assert found(spark, base).keys() == {GONE}
 
 
 EVOLUTION = [

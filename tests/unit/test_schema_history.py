@@ -52,7 +52,9 @@ def of_items(name: str) -> dict[str, Any]:
     ids=["one", "added", "moved", "dropped", "renamed", "widened", "added again", "nested"],
 )
 def test_columns_that_old_files_store_differently(versions: list[Columns], changed: dict[str, int]) -> None:
-    assert parsed(history(*versions)).changed() == changed
+    found = parsed(history(*versions))
+    assert found.changed() == changed
+    assert found.changed(types=False) == {name: since for name, since in changed.items() if ": " not in name}
 
 
 def test_a_table_without_a_history_and_one_whose_history_is_damaged() -> None:

@@ -13,6 +13,7 @@ from jobs.format import schema_history
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi import merging
 from jobs.hudi.hadoop import storage_of
+from jobs.protocol import preflight
 from jobs.services.checks.commits import rewrites
 from jobs.services.checks.finding import Examined, Finding
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from jobs.dataplane.stored_columns import StoredColumns
     from jobs.format.schema_history import Columns, SchemaHistory
+    from jobs.format.stale_writes import Group
     from jobs.hudi.records import Commit
 
 Key = int | str
@@ -34,6 +36,8 @@ def misread(examined: Examined) -> Iterator[Finding]:
     history = merging.history_of(examined.table)
     if not history.changed():
         return
+    if names := history.changed(types=False):
+        yield from _forgotten(examined, max(names.values()))
     expected = _Expected(history, examined.commits)
     bases = {item.base_file: item for item in examined.listed_slices if item.base_file}
     paths = [path for path in bases if path.endswith(".parquet")]
@@ -58,6 +62,44 @@ def misread(examined: Examined) -> Iterator[Finding]:
             " columns from these Parquet files, and upsert their values with schema on read; or restore a savepoint."
             " If only types differ, read the rows without schema on read, and upsert all of them.",
         )
+
+
+def _forgotten(examined: Examined, version: int) -> Iterator[Finding]:
+    """Finds renamed columns whose values readers do not find because a writer had no schema on read: now, as the latest
+    commit is of such a writer, and for good, in base files that were rewritten after such a commit. `version` is the
+    latest change of a name."""
+    for problem in preflight.of_forgotten_columns(examined.table, examined.listed_slices):
+        effect = (
+            "Readers find no values in renamed columns, and those of dropped columns in ones that were added again."
+        )
+        hint = f"{problem.hint} Let nothing be compacted or upserted before."
+        yield Finding(problem.type, problem.title, {problem.detail: problem.detail}, effect, hint)
+    found = {
+        f"{commit.write.instant} {group}": f"{commit.write.instant}: {'/'.join(group).lstrip('/')}"
+        for commit in examined.commits
+        if _is_after(commit.write.instant, version) and schema_history.LATEST not in commit.extra
+        for group, before in commit.previous.items()
+        if before.isdigit() and not _is_after(before, version) and _has_base_file(commit, group)
+    }
+    if found:
+        yield Finding(
+            "renamed-columns-lost",
+            "Files with old columns were rewritten without schema on read",
+            found,
+            "Readers find no values in renamed columns, and those of dropped columns in ones that were added again.",
+            "A writer or a compaction without `hoodie.schema.on.read.enable=true` has done that. The files before still"
+            " have the values until they are cleaned: restore a savepoint, or read them from these Parquet files and"
+            " upsert them. Let nothing be cleaned until then.",
+        )
+
+
+def _is_after(instant: str, version: int) -> bool:
+    return instant.isdigit() and int(instant) >= version
+
+
+def _has_base_file(commit: Commit, group: Group) -> bool:
+    partition, file_id = group
+    return any(path.endswith(".parquet") for path in commit.files.get(partition, {}).get(file_id, ()))
 
 
 def replaced(examined: Examined) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.hudi import index_note
+from jobs.hudi import index_note, merging
 from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.table import HudiTable
 from jobs.kinds.results import Cure
@@ -118,6 +118,15 @@ def table_type(examined: Examined) -> Iterator[Finding]:
             " group leaves them behind for good.",
             "Somebody changed `hoodie.table.type` in hoodie.properties from MERGE_ON_READ without a compaction. Stop"
             " the writers, change it back, and run a `compaction` of all logs before another change.",
+        )
+
+
+def merge_rules(examined: Examined) -> Iterator[Finding]:
+    """Finds properties by which Hudi cannot find out how rows are merged."""
+    for problem in merging.unclear(examined.table):
+        yield _finding(
+            problem,
+            "Readers fail at file slices with logs, writers fail or merge otherwise; jobs that merge rows are refused.",
         )
 
 
