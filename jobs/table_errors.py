@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.errors import HudiError, JobError
+from jobs.errors import HudiError, JobError, NotProvedError
 
 
 class DamagedFileError(HudiError):
@@ -35,6 +35,23 @@ class TableGoneError(JobError):
     hint = "Unregister the table, or restore it."
     why = "The base path had a Hudi table when it was registered, and has none now: it was deleted or moved."
     example = "/data/trips has no .hoodie/hoodie.properties"
+
+
+class OperationsHiddenError(NotProvedError):
+    """Not even Hudi merges such logs as their writer meant them."""
+
+    type = "operations-hidden"
+    title = "The newest file of the table lacks the changes of rows (`_hoodie_operation`) that older logs have"
+    hint = (
+        "Wait for the next commit of the writer that keeps them (Flink with `changelog.enabled`). Where there is no"
+        " such writer any more, `engine` `hudi` takes the rows as readers see them now, also those that were deleted."
+    )
+    why = (
+        "A delete is a row of a log there, with the operation D. Hudi's readers know of operations only while the"
+        " newest file has the column. Spark's writers leave the column out, so readers see deleted rows until the next"
+        " commit of Flink. A job that rewrites the logs meanwhile would bring these rows back for good."
+    )
+    example = "partition '2026-01-01', file group 00000000-b-0: a log block has the column _hoodie_operation"
 
 
 class TableEmptyError(JobError):

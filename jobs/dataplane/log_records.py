@@ -25,6 +25,7 @@ from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, d
 from jobs.format.meta_columns import FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.storage.local_copy import local_copy
+from jobs.table_errors import OperationsHiddenError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -172,9 +173,15 @@ def _records(
         raise NotProvedError("a data block has no schema")
     decoder = Decoder(block.header[Header.SCHEMA], wanted.names)
     every = Decoder(block.header[Header.SCHEMA]).schema
+    _require_operations(every, wanted)
     table_types.require_conformable(every, wanted, "log block", with_default)
     for data, starts, ends in _chunks(file, block):
         yield table_types.conformed(decoder.decode(data, starts, ends), wanted)
+
+
+def _require_operations(found: pa.Schema, wanted: pa.Schema) -> None:
+    if OPERATION in found.names and OPERATION not in wanted.names:
+        raise OperationsHiddenError(f"a log block has the column {OPERATION}")
 
 
 def _parquet_records(
@@ -186,6 +193,7 @@ def _parquet_records(
         reader = pq.ParquetFile(pa.BufferReader(read_content(file, block)))
         if parquet_layout.has_old_calendar(reader):
             raise NotProvedError("a log block's dates or timestamps are those of Spark's old calendar")
+        _require_operations(reader.schema_arrow, wanted)
         table_types.require_conformable(reader.schema_arrow, wanted, "log block", with_default)
         columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
         for batch in reader.iter_batches(columns=columns, use_threads=False):

@@ -6,10 +6,13 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.errors import JobError
+from jobs.errors import JobError, refuse
 from jobs.problems.arrow_merges import ARROW_FAILED
+from jobs.table_errors import OperationsHiddenError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jobs.contract import Problem
     from jobs.dataplane.merge_rules import SliceFiles
 
@@ -31,6 +34,11 @@ class LeftToHudi:
             return cls(files, replace(error.problem(), detail=f"{where}: {error.detail}"))
         logger.error("%s was not merged", where, exc_info=error)
         return cls(files, failure(f"{where}: {type(error).__name__}: {str(error)[:200]}"))
+
+
+def refuse_hidden_operations(reasons: Iterable[Problem]) -> None:
+    """Raises RefusedError if one of these reasons is that not even Hudi merges the logs as their writer meant them."""
+    refuse([each for each in reasons if each.type == OperationsHiddenError.type])
 
 
 def failure(detail: str) -> Problem:

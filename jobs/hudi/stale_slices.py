@@ -154,9 +154,7 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
     the previous base file that its own lacks. Keys in files that were cleaned are left out. The deletes of a repair
     have the time of the deletes that it repairs."""
     groups = [group for group, count in commit.deleted.items() if count]
-    # Hudi does not count the deletes that are rows.
-    in_logs = commit.deleted if table.records_operations else groups
-    write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(in_logs, ""))
+    write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(groups, ""))
     found = deleted_in_logs(table, [write], [commit])
     for group in groups:
         before = commit.previous.get(group, NOTHING_BEFORE)

@@ -23,6 +23,7 @@ from jobs.format.bucket_rules import (
     too_unlike,
 )
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.meta_columns import OPERATION
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
@@ -93,6 +94,11 @@ def of_repair(table: HudiTable) -> list[Problem]:
     problems += merging.unclear(table)
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
+    if table.records_operations:
+        # Hudi (1.2.0) would write none of the rows (`HoodieAppendHandle`), and readers ignore the operations of all
+        # rows as soon as the newest file has none.
+        title = f"Rows of this table may be deletes (`{OPERATION}`), which cannot be recovered from stale writes"
+        problems.append(SOFT_DELETES.because(title=title))
     problems += columns_changed(table, table.file_slices())
     if hash_ranges.out_of_use(table, table.commits()):
         problems += writer_engines.of_flink_with_ranges(table.may_have_flink)

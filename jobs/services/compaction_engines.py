@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from jobs.contract import Problem, WorkOrder
 from jobs.dataplane.compacted_file import CompactedFile
 from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
-from jobs.dataplane.merge_failures import failure
+from jobs.dataplane.merge_failures import failure, refuse_hidden_operations
 from jobs.dataplane.slice_merge import SliceFiles
 from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.client import WriteClient
@@ -82,6 +82,7 @@ class Engines:
             self._context.checkpoint()
             written, reasons = [], [failure(error.detail)]
         if reasons:
+            refuse_hidden_operations(reasons)
             how.slices, how.reasons = [], reasons[:_MOST_REASONS]
             self._refuse_if_asked(how.reasons)
             self._context.step(f"compacting {how.instant} with Hudi's executor")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.errors import RefusedError
 from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
@@ -46,40 +47,53 @@ def test_a_compaction_brings_no_deleted_row_back(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(600)
-def test_a_repair_deletes_what_stale_writes_have_deleted(
+def test_nothing_is_merged_while_the_newest_file_hides_the_deletes(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
-    job = FlinkJob(
-        base,
-        last=60_000,
-        keys=300,
-        late=250,
-        rate=60,
-        checkpoint_seconds=2,
-        parallelism=1,
-        deletes=True,
-        options=CHANGES,
-    )
+    job = FlinkJob(base, last=2000, keys=300, late=250, rate=1000, checkpoint_seconds=1, deletes=True, options=CHANGES)
+    flink.wait(flink.start(job), "FINISHED")
+    timeline.wait_until_complete(base)
+    columns = "id string, ver long, val string, num double, part string"
+    row = spark.createDataFrame([("k0000001", 5000, "new", 1.0, "p1")], columns)
+    fields = {"precombine": "ver", "partitionpath": "part"}
+    options = tables.writer_options(base) | {f"hoodie.datasource.write.{each}.field": fields[each] for each in fields}
+    options["hoodie.table.name"] = hudi_table(spark, base, INDEX).name
+    tables.upsert(row, base, options)
+    # Readers see deleted rows now, until the next commit of Flink.
+    assert differences(spark, base, job.expected()).extra > 0
+    before = tables.snapshot(spark, base)
+
+    for kind, params in (("compaction", {}), ("bucket_expansion", {"num_buckets": 8})):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, writers_stopped=True)
+        assert {reason.type for reason in refused.value.reasons} == {"operations-hidden"}
+
+    assert timeline.pending(base) == []
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+def test_deletes_of_stale_writes_are_found_and_their_repair_is_refused(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=60_000, keys=300, late=250, rate=60, checkpoint_seconds=4, deletes=True, options=CHANGES)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 3)
+    run_job(spark, base, "compaction")
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 1)
+    # Slices have base files and logs now, of which Hudi counts no deletes.
     change(spark, base, 8)
-    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 4)
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 3)
     flink.stop_with_savepoint(running)
     timeline.wait_until_complete(base)
+
     audit = run_job(spark, base, "audit").details
+
     assert {each["type"] for each in audit["findings"]} == {"deletes-in-wrong-bucket"}, audit
-
-    repaired = run_job(spark, base, "repair", writers_stopped=True).details
-
-    assert repaired["deletes"] > 0, repaired
-    frame = spark.read.format("hudi").load(str(base))
-    newest = max(row["ver"] for row in frame.select("ver").collect())
-    # The number after it may have been a delete.
-    found = [differences(spark, base, job.expected(last), num_buckets=8) for last in (newest, newest + 1)]
-    assert any(each.none for each in found), found
-    assert run_job(spark, base, "audit").details["clean"]
-    before = tables.snapshot(spark, base)
-    run_job(spark, base, "compaction")
-    assert tables.snapshot(spark, base) == before
+    instants = [each["instant"] for each in audit["stale_writes"]]
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "repair", {"instants": instants}, writers_stopped=True)
+    assert [each.type for each in refused.value.reasons] == ["soft-deletes"]
