@@ -15,9 +15,8 @@ from service.simulation.advice import Advice, AdviceState
 _a = schema.advice
 
 
-def find(connection: Connection, table_id: str, *, for_update: bool = False) -> Advice | None:
-    query = sa.select(_a).where(_a.c.table_id == table_id)
-    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+def find(connection: Connection, table_id: str) -> Advice | None:
+    row = connection.execute(sa.select(_a).where(_a.c.table_id == table_id)).one_or_none()
     return Advice.of_row(row) if row else None
 
 

@@ -151,6 +151,7 @@ def test_what_an_interrupted_cleaning_leaves_is_cleaned_by_the_next_one_or_by_hu
     assert len(proved(spark, base)) == 70
 
 
+@pytest.mark.exhaustive
 def test_hudi_refuses_old_instants_between_two_cleans_and_cleans_the_rest(spark: SparkSession, base: Path) -> None:
     with_garbage(spark, base, table_type="COPY_ON_WRITE")
     before = tables.in_order(spark, base, INDEX.num_buckets)

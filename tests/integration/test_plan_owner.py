@@ -230,7 +230,10 @@ def test_a_job_that_fails_takes_back_the_plan_that_it_has_made(
 
 @pytest.mark.parametrize(
     ("step", "version"),
-    [("comparing", 9), ("compacting", 9), pytest.param("comparing", 6, marks=pytest.mark.exhaustive)],
+    [
+        ("comparing", 9),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [("compacting", 9), ("comparing", 6)]),
+    ],
 )
 def test_a_compaction_does_not_bring_back_a_commit_that_was_rolled_back_meanwhile(
     spark: SparkSession, tmp_path: Path, step: str, version: int

@@ -19,8 +19,9 @@ from pathlib import Path
 _SPARK = importlib.util.find_spec("pyspark")
 _INSTALLATION = hashlib.sha256(f"{_SPARK.origin} {version('pyspark')}".encode() if _SPARK else b"").hexdigest()[:16]
 ARCHIVE = Path(tempfile.gettempdir()) / f"groundskeeper-classes-{_INSTALLATION}.jsa"
-# A JVM with other jars would print at each start that it cannot use the archive.
-JVM_OPTIONS = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off"
+# A JVM with other jars would print at each start that it cannot use the archive. One that is told of a missing archive
+# would not use that of Java's own classes either.
+JVM_OPTIONS = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off" if ARCHIVE.exists() else ""
 
 
 def write() -> None:
