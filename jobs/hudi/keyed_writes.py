@@ -22,6 +22,7 @@ from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client_part import ClientPart, present_schema
 from jobs.hudi.jvm import translated
+from jobs.hudi.merging import schema_on_read_of
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.table import HudiTable
@@ -131,7 +132,7 @@ class KeyedWrites(ClientPart):
                 present_schema(self._table, self._client)
                 yield instant, wrote
                 present_schema(self._table, self._client)
-                metadata = self._jvm.some(self._jvm.map(extra))
+                metadata = self._jvm.some(self._jvm.map({**extra, **schema_on_read_of(self._table)}))
                 nothing = self._jvm.nothing()
                 self._client.commit(instant, wrote[0], metadata, action, self._jvm.map({}), nothing)
         except JobError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError, RefusedError
 from jobs.format import schema_history
-from jobs.format.schema_history import SchemaHistory
+from jobs.format.schema_history import LATEST, SchemaHistory
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
@@ -98,6 +98,18 @@ def has_schema_on_read(table: HudiTable) -> bool:
     resolver = table.schema_resolver()
     with translated("reading the table's schema"):
         return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())
+
+
+def schema_on_read_of(table: HudiTable) -> dict[str, str]:
+    """Returns the extra metadata by which a commit keeps schema on read, as those of Hudi's writers with that option do
+    (`BaseHoodieWriteClient.saveInternalSchema`, 1.2.0), empty for a table without. Readers follow the latest commit
+    whose operation may change the schema: if it knows of no schema on read, renamed columns lose their values."""
+    resolver = table.schema_resolver()
+    with translated("reading the table's schema"):
+        found = resolver.getTableInternalSchemaFromCommitMetadata()
+        if not found.isPresent():
+            return {}
+        return {LATEST: str(table.jvm.hudi.internal.schema.utils.SerDeHelper.toJson(found.get()))}
 
 
 def forgotten_changes(table: HudiTable) -> dict[str, int]:

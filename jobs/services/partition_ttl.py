@@ -20,6 +20,7 @@ from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, refuse
 from jobs.format.file_names import is_fixed
 from jobs.format.index_definitions import SECONDARY
+from jobs.hudi import merging
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -207,7 +208,8 @@ def _commit(
     table: HudiTable, client: WriteClient, instant: str, slices: Sequence[FileSlice], before: KnownInstants
 ) -> None:
     try:
-        client.commit_replacement(instant, [], slices, before.to_metadata())
+        extra = {**before.to_metadata(), **merging.schema_on_read_of(table)}
+        client.commit_replacement(instant, [], slices, extra)
     except JobError as error:
         if table.state_of(instant) != "COMPLETED":
             raise

@@ -11,6 +11,7 @@ from jobs.contract import ExpansionStep
 from jobs.errors import RefusedError
 from jobs.job_context import JobContext
 from tests.integration import tables
+from tests.integration.aged import age
 from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import At
 
@@ -118,6 +119,26 @@ def test_a_compaction_beside_which_a_column_is_renamed_keeps_its_values(spark: S
     done = run_job(spark, base, "compaction", context=Begun(altering(spark, base, RENAME))).details
     assert [each["reasons"][0]["type"] for each in done["engines"]] == ["schema-on-read"]
     assert values(spark, base, "town") == before
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.exhaustive)])
+def test_renamed_columns_keep_their_values_when_partitions_are_dropped(
+    spark: SparkSession, base: Path, table_type: str
+) -> None:
+    tables.write_table(spark, base, count=20, table_type=table_type, metadata=False)
+    age(base, 40)
+    altering(spark, base, RENAME)()
+    before = values(spark, base, "dt", "town")
+    options = tables.writer_options(base, table_type=table_type, metadata=False)
+    more = tables.rows(spark, 100, 104).withColumnRenamed("city", "town").where("dt = '2026-01-01'")
+    tables.upsert(more, base, {**options, ON_READ: "true"})
+    run_job(spark, base, "partition_ttl", {"days_retain": 30, "wait_seconds": 1})
+    kept = {row for row in before if row[1] == "2026-01-01"}
+    left = values(spark, base, "dt", "town")
+    assert kept < set(left)
+    assert {dt for _, dt, _ in left} == {"2026-01-01"}
+    audit = run_job(spark, base, "audit").details
+    assert audit["clean"], audit
 
 
 def test_a_column_that_comes_beside_a_clustering_plan_is_in_its_commit(spark: SparkSession, base: Path) -> None:
