@@ -174,7 +174,7 @@ ROWS_MOVED_AWAY: Final = ProblemType(
     " say that some of these rows are no longer there. A writer would then not find the keys in their new partitions,"
     " and would insert these rows a second time.",
     example="'2026-01-01': 2 keys, such as 'k17', now in '2026-01-02'",
-    hint="Run a `compaction` of the partition first. By the strategy `KEEP_BY_TIME` its age counts from then on.",
+    hint="Run a `compaction` of the partition first. The age of the strategy `KEEP_BY_TIME` counts from then on.",
 )
 KEYS_NOT_UNIQUE: Final = ProblemType(
     "keys-not-unique",

@@ -40,7 +40,8 @@ class MovedRows:
         if not table.is_merge_on_read or RECORDS not in table.metadata_partitions:
             return {}
         if indexes.has_record_index_by_partition(table):
-            return {}  # Its entries are deleted in the partition's own part of the index.
+            # Hudi deletes only the entries in the part of the index that belongs to the partition.
+            return {}
         unknown = [each for each in partitions if each.slices not in self._known]
         with_logs = [each for each in unknown if any(item.log_files for item in each.slices)]
         found = _found(table, with_logs) if with_logs else {}
