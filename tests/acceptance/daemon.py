@@ -22,6 +22,7 @@ JSON = {"Content-Type": "application/json"}
 
 ENDED = ("succeeded", "failed", "cancelled")
 PATIENCE_SECONDS = 150.0
+_LONG_SECONDS = 20
 
 
 class Daemon:
@@ -83,10 +84,11 @@ class Daemon:
         found: Json = self.call("GET", f"/v1/jobs/{job_id}", params={"wait_seconds": wait_seconds}).json()
         return found
 
-    def wait(self, job_id: str, until: Callable[[Json], bool] = lambda job: job["state"] in ENDED) -> Json:
-        """Waits until the job fulfils the condition, and returns it."""
+    def wait(self, job_id: str, until: Callable[[Json], bool] | None = None) -> Json:
+        """Waits until the job fulfils the condition, or else for its end, and returns it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not until(job := self.job(job_id)):
+        # The service tells the end of a job at once, without a call every moment while it and the worker are busy.
+        while not (until or has_ended)(job := self.job(job_id, wait_seconds=0 if until else _LONG_SECONDS)):
             assert time.monotonic() < deadline, f"{job}\n{self.log.read_text()[-8000:]}"
             time.sleep(0.02)
         return job
@@ -121,9 +123,13 @@ class Daemon:
         return _child(worker, b"java") if worker else None
 
 
+def has_ended(job: Json) -> bool:
+    return job["state"] in ENDED
+
+
 def has_reached(job: Json, step: str) -> bool:
     """Whether the job is in this step or has ended: a short step may end before it is seen."""
-    return job["state"] in ENDED or (job["progress"] or {"step": ""})["step"].startswith(step)
+    return has_ended(job) or (job["progress"] or {"step": ""})["step"].startswith(step)
 
 
 def _child(parent: int, words: bytes) -> int | None:

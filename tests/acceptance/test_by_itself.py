@@ -64,8 +64,9 @@ def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1)
             job: dict[str, Any] = found[number - 1]
             assert job["state"] == "succeeded", job
             return job
-        decisions = daemon.call("GET", f"/v1/tables/{table_id}/decisions").text
-        assert time.monotonic() < deadline, f"{jobs}\n{decisions}\n{daemon.log.read_text()[-8000:]}"
+        if time.monotonic() > deadline:
+            decisions = daemon.call("GET", f"/v1/tables/{table_id}/decisions").text
+            pytest.fail(f"{jobs}\n{decisions}\n{daemon.log.read_text()[-8000:]}")
         time.sleep(0.1)
 
 

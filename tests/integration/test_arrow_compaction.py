@@ -267,7 +267,7 @@ def test_slices_whose_merge_is_not_proved_are_compacted_by_hudi_or_refused(
 
 
 def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base, count=120, updates=1, partitioned=False)
+    tables.write_table(spark, base, count=200, updates=1, partitioned=False)
     # The end of a log is missing: the remains of an append that has failed, which Hudi leaves out.
     log = min(base.glob(".0*.log.*[0-9]"))
     log.with_name(f".{log.name}.crc").unlink(missing_ok=True)

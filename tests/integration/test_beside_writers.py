@@ -104,9 +104,8 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
 @pytest.mark.parametrize(
     ("table_type", "version"),
     [
-        ("COPY_ON_WRITE", 9),
-        pytest.param("MERGE_ON_READ", 9, marks=pytest.mark.exhaustive),
-        pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.exhaustive),
+        pytest.param(*each, marks=pytest.mark.exhaustive)
+        for each in [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6)]
     ],
 )
 def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(

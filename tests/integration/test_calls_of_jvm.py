@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, tmp_path: Path) -> None:
     base, other = tmp_path / "trips", tmp_path / "other" / "trips"
-    options = tables.write_table(spark, base, count=30, partitioned=False)
+    options = tables.write_table(spark, base, count=60, partitioned=False)
     table = hudi_table(spark, base, INDEX)
     (first,) = table.commits()
     savepoint = run_job(spark, base, "savepoint").details["savepoint"]
@@ -49,7 +49,7 @@ def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, 
 def test_an_open_table_sees_damage_and_hashing_configs_of_after_its_first_reading(
     spark: SparkSession, base: Path
 ) -> None:
-    tables.write_table(spark, base, count=30, partitioned=False)
+    tables.write_table(spark, base, count=60, partitioned=False)
     table = hudi_table(spark, base, INDEX)
     assert table.unreadable_instants() == {}
     assert rules_of(table) == BucketRules.uniform(4)
@@ -109,7 +109,7 @@ def test_long_answers_come_at_once_in_each_thread(spark: SparkSession) -> None:
 
 
 def test_logs_have_large_buffers_only_where_hudi_merges_them(spark: SparkSession, tmp_path: Path) -> None:
-    tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
+    tables.write_table(spark, tmp_path / "trips", count=60, partitioned=False)
     table = hudi_table(spark, tmp_path / "trips", INDEX)
     size = table.jvm.hudi.common.config.HoodieMemoryConfig.MAX_DFS_STREAM_BUFFER_SIZE
     assert size.defaultValue() == 256 << 10
@@ -118,7 +118,7 @@ def test_logs_have_large_buffers_only_where_hudi_merges_them(spark: SparkSession
 
 
 def test_hudis_client_is_opened_when_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
-    tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
+    tables.write_table(spark, tmp_path / "trips", count=60, partitioned=False)
     table = hudi_table(spark, tmp_path / "trips", INDEX)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         assert dead_writes(table, client) == []
@@ -130,7 +130,7 @@ def test_hudis_client_is_opened_when_it_is_needed(spark: SparkSession, tmp_path:
 def test_objects_that_python_drops_leave_the_map_of_py4j(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
+    tables.write_table(spark, tmp_path / "trips", count=60, partitioned=False)
     paths = hudi_table(spark, tmp_path / "trips", INDEX).jvm.hudi.storage.StoragePath
     gateway: Any = spark.sparkContext._gateway
     known = gateway.java_gateway_server.getGateway().getBindings()

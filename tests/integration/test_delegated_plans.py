@@ -139,7 +139,7 @@ def _all_done(serving: Serving) -> bool:
 
 
 def test_a_job_executes_the_given_plans_and_schedules_none(spark: SparkSession, base: Path) -> None:
-    options = tables.write_table(spark, base, count=300, updates=1, partitioned=False)
+    options = tables.write_table(spark, base, count=200, updates=1, partitioned=False)
     planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     tables.upsert(tables.rows(spark, 0, 150, ts=5), base, planning)
     tables.upsert(tables.rows(spark, 0, 20, ts=6), base, options)

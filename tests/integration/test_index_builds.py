@@ -54,7 +54,8 @@ def assert_right(spark: SparkSession, base: Path, *partitions: str) -> None:
     """Asserts that the table has exactly these indexes, that they agree with the rows, and readers as well."""
     found = run_job(spark, base, "index", {}, index=None).details
     assert (found["compared"], found["differences"]) == (sorted(partitions), [])
-    indexed.found_by_indexes(spark, base, CONDITIONS)
+    # Without an index one condition is enough.
+    indexed.found_by_indexes(spark, base, CONDITIONS if partitions else CONDITIONS[:1])
     assert not (base / NOTE).exists()
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def test_the_next_attempt_finds_the_commit_and_removes_its_temporary_files(
     spark: SparkSession, base: Path, kind: str, params: dict[str, Any]
 ) -> None:
-    options = tables.write_table(spark, base, count=100, updates=1, partitioned=False)
+    options = tables.write_table(spark, base, count=200, updates=1, partitioned=False)
     first = run_job(spark, base, kind, params, job_id="job_1")
     (instant,) = first.instants
     markers, heartbeat = base / ".hoodie" / ".temp" / instant, base / ".hoodie" / ".heartbeat" / instant
@@ -55,7 +55,7 @@ def test_the_next_attempt_finds_the_commit_and_removes_its_temporary_files(
 def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_is_known(
     spark: SparkSession, base: Path, knows_its_instant: bool
 ) -> None:
-    tables.write_table(spark, base, count=100, partitioned=False)
+    tables.write_table(spark, base, count=60, partitioned=False)
     first = run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1")
     leave_lock(spark, base, "job_1")
 
@@ -88,7 +88,7 @@ def test_the_next_attempt_finds_the_renamed_hashing_config_and_removes_the_lock(
 
 
 def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base, count=100, partitioned=False)
+    tables.write_table(spark, base, count=60, partitioned=False)
     before = tables.snapshot(spark, base)
     job = DyingJob(spark, work_order(base, "bucket_expansion", {"factor": 2, "wait_seconds": 5}))
     job.die_at({"at": "step", "name": "waiting for writers"})

@@ -211,15 +211,19 @@ def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appea
     def the_file_appears() -> None:
         assert not marker.exists()
         shutil.copy(model, late)
+        writer.end()
 
     params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 1}
     result = run_job(spark, base, "bucket_expansion", params, context=At("watching writers", the_file_appears))
-    writer.end()
 
     assert result.details["fenced"] == [fenced]
-    assert not late.exists()
+    assert writer.error is not None
+    assert [path for path in base.rglob("*") if fenced in path.name and ".hoodie" not in path.parts] == []
     # The writer is slow: the file appears again after the job, without a marker of the writer.
     shutil.copy(model, late)
     assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 1
     assert not late.exists()
     assert proved(spark, base, 8) == before
+    # The writer's retry reads the new number.
+    tables.upsert(frame, base, options)
+    assert len(proved(spark, base, 8)) == 1000

@@ -37,7 +37,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     spark: SparkSession, base: Path, kind: str, params: dict[str, Any]
 ) -> None:
     table_type = "COPY_ON_WRITE" if kind == "cleaning" else "MERGE_ON_READ"
-    options = tables.write_table(spark, base, count=100, updates=1, table_type=table_type, partitioned=False)
+    options = tables.write_table(spark, base, count=200, updates=1, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     held = base / ".hoodie" / "lock"
     held.touch()  # as a writer of Hudi leaves it that was killed
@@ -71,7 +71,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     after = tables.snapshot(spark, base)
     assert after == before
     tables.upsert(tables.rows(spark, 0, 10, ts=9), base, options)
-    assert len(proved(spark, base, 8 if kind == "bucket_expansion" else 4)) == 100
+    assert len(proved(spark, base, 8 if kind == "bucket_expansion" else 4)) == 200
 
 
 @pytest.mark.exhaustive

@@ -46,7 +46,7 @@ UNUSABLE = [
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("locked") / "trips"
-    tables.write_table(spark, path, count=10, partitioned=False)
+    tables.write_table(spark, path, count=60, partitioned=False)
     return path
 
 

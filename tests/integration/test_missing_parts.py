@@ -242,7 +242,7 @@ def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark
 
 
 def test_a_table_is_gone_only_without_its_properties(spark: SparkSession, base: Path) -> None:
-    write(spark, base, partitioned=False)
+    tables.write_table(spark, base, count=60, partitioned=False)
     (base / ".hoodie" / "hoodie.properties").unlink()
     with pytest.raises(TableGoneError):
         run_job(spark, base, "diagnosis", index=None)

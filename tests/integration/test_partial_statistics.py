@@ -53,16 +53,18 @@ def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("table_type", "partitioned"),
+    ("table_type", "partitioned", "is_short"),
     [
-        (MOR, True),
-        pytest.param(MOR, False, marks=pytest.mark.exhaustive),
-        pytest.param(COW, True, marks=pytest.mark.exhaustive),
-        pytest.param(COW, False, marks=pytest.mark.exhaustive),
+        (MOR, True, True),
+        *(
+            pytest.param(kind, each, False, marks=pytest.mark.exhaustive)
+            for kind in (MOR, COW)
+            for each in (True, False)
+        ),
     ],
 )
 def test_a_writer_with_other_columns_of_statistics_hides_rows(
-    spark: SparkSession, base: Path, table_type: str, *, partitioned: bool
+    spark: SparkSession, base: Path, table_type: str, *, partitioned: bool, is_short: bool
 ) -> None:
     """Hudi builds no entries for the columns that the second writer adds, except of the files that it writes."""
     shape = {"table_type": table_type, "partitioned": partitioned}
@@ -73,9 +75,9 @@ def test_a_writer_with_other_columns_of_statistics_hides_rows(
     more = {each["name"]: each["value"] for each in done["writer_options"]}
     statements = LongSession(spark, base, tables.LOCK)
 
-    # No partition has an entry of the new columns yet, because no row was changed.
-    statements.run("UPDATE {table} SET fare = -1 WHERE id = 'nobody'")
-    assert hidden(spark, base, BOTH, ALONE) == [BOTH]
+    if not is_short:  # No partition has an entry of the new columns yet, because no row was changed.
+        statements.run("UPDATE {table} SET fare = -1 WHERE id = 'nobody'")
+        assert hidden(spark, base, BOTH, ALONE) == [BOTH]
 
     # One partition has entries now.
     statements.run("UPDATE {table} SET fare = -1 WHERE id = 'k7'")
@@ -90,6 +92,8 @@ def test_a_writer_with_other_columns_of_statistics_hides_rows(
     run_job(spark, base, cure["kind"], cure["params"], index=None, declared={"writers_stopped": True})
     assert hidden(spark, base, BOTH, ALONE) == []
     assert findings(spark, base) == {}
+    if is_short:
+        return
 
     # A writer with the printed options takes the columns out of the index, but Hudi leaves their entries there.
     newer = tables.rows(spark, 2 * COUNT, 2 * COUNT + 10, ts=5).withColumn("dt", F.lit("2027-01-01"))

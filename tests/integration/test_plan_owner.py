@@ -239,7 +239,7 @@ def test_a_compaction_does_not_bring_back_a_commit_that_was_rolled_back_meanwhil
     spark: SparkSession, tmp_path: Path, step: str, version: int
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=200, partitioned=False, updates=2, version=version, metadata=False)
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, version=version, metadata=False)
     last = hudi_table(spark, base, INDEX).completed_writes()[-1][0]
     # Hudi's procedure `rollback_to_instant` calls this client, too, but does not read the timeline of version 6.
     user = OtherRunner(spark, base, options)

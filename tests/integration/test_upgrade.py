@@ -91,8 +91,9 @@ def test_rows_instants_and_writers_go_on_in_each_version(
         assert spark.read.format("hudi").load(str(base)).where(f"ts = {number}").count() == ROWS // 2
 
 
-def test_a_change_with_differences_is_undone_to_the_byte(
-    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("problem", ["upgrade-differs", pytest.param("hudi-error", marks=pytest.mark.exhaustive)])
+def test_a_change_that_fails_or_has_differences_is_undone_to_the_byte(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     tables.write_table(spark, base, count=ROWS, updates=1, **COW_6)
     before, rows = _files(base), tables.snapshot(spark, base)
@@ -106,12 +107,11 @@ def test_a_change_with_differences_is_undone_to_the_byte(
         run(self, to)
         max((base / ".hoodie" / "timeline").glob("*_*.commit")).unlink()
 
-    for wrong, problem in ((dies, "hudi-error"), (loses, "upgrade-differs")):
-        monkeypatch.setattr(Upgrader, "run", wrong)
-        with pytest.raises(JobError) as ended:
-            change(spark, base, 9)
-        assert ended.value.type == problem, ended.value.detail
-        assert _files(base) == before
+    monkeypatch.setattr(Upgrader, "run", loses if problem == "upgrade-differs" else dies)
+    with pytest.raises(JobError) as ended:
+        change(spark, base, 9)
+    assert ended.value.type == problem, ended.value.detail
+    assert _files(base) == before
     monkeypatch.undo()
     assert tables.snapshot(spark, base) == rows
 
