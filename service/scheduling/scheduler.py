@@ -100,7 +100,8 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
-    facts = RoundFacts.read(database.engine, forecaster, due, now, config.worker_hours_by_group)
+        spent = budgets.read(connection, now, due, config.worker_hours_by_group) if due else budgets.Budgets()
+    facts = RoundFacts(costs_of(database.engine, forecaster, due), spent)
     decided = 0
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once
@@ -198,9 +199,9 @@ def _decide(
             log.warning("Table %s: %s", table_id, decision.warning)
     decision_store.record(connection, table_id, decisions, inputs.before)
     renew(connection, inputs, facts)
-    gain_store.record_overhead(
-        connection, table_id, inputs.objective.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at
-    )
+    if inputs.has_gains:
+        overhead = inputs.objective.cost_of_reads(inputs.snapshot).of_logs
+        gain_store.record_overhead(connection, table_id, overhead, inputs.snapshot.taken_at)
     if inputs.policy.objective.is_set:
         found = check(inputs.objective, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
         objective_store.record(connection, table_id, found, now)
