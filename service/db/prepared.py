@@ -76,7 +76,8 @@ class _Prepared:
         self._metadata: SimpleResultMetaData | None = None
 
     def executed(self, connection: _Connection, rows: Sequence[_Row]) -> _Result:
-        dialect, cursor, given = connection.dialect, None, None
+        dialect, cursor = connection.dialect, None
+        given: Any = None
         assert connection._dbapi_connection is not None
         try:
             given = [self._values(row) for row in rows]

@@ -156,7 +156,7 @@ def versions(
     overdue."""
     given = {"after": after, "overdue": now - OVERDUE, "most": limit}
     rows = connection.execute(_versions(connection.dialect.name), given)
-    return [Version(*row[:5], hash((row, decided.get(row[0])))) for row in rows]
+    return [Version(row[0], row[1], row[2], row[3], row[4], hash((row, decided.get(row[0])))) for row in rows]
 
 
 def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> RareFacts:

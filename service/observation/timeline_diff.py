@@ -26,7 +26,6 @@ from service.lake.archived import Archived
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
 from service.lake.engine_sighting import Mark
-from service.lake.file_slices import Visibility
 from service.lake.history import archived_since
 from service.lake.instant import Instant
 from service.lake.instant_metadata import InstantMetadata, read_metadata
@@ -113,7 +112,7 @@ def missed_instants(
     undone = {requested for seen in new for requested in seen.metadata.rolled_back}
     was_pending = before.stored.snapshot.pending if before.stored else ()
     gone = {each.requested_time for each in was_pending} - present - undone
-    starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
+    starts_at = timeline.starts_at
     if starts_at is not None and starts_at > newest:
         gone.add(newest)
     # Instants missing from the middle of the timeline were removed, not archived.

@@ -204,7 +204,7 @@ def read_objective(connection: Connection, table_id: str, now: datetime) -> tupl
     facts = decision_facts.read(connection, table_id, now)
     subject = Subject.of(table_store.existing(facts.table, table_id))
     objective = table_objective(connection, facts, effective_policy(facts.patterns, subject, facts.own), now)
-    return objective, facts.stored and replace(facts.stored.snapshot, partitions=facts.partitions)
+    return objective, replace(facts.stored.snapshot, partitions=facts.partitions) if facts.stored else None
 
 
 def _facts(

@@ -79,6 +79,7 @@ class SchedulerResult:
 
     tables: int = 0
     jobs: tuple[str, ...] = ()
+    has_events: bool = False  # Whether events were published, for which others may wait.
 
     def __str__(self) -> str:
         return f"decided about {self.tables} tables; started: {', '.join(self.jobs) or 'nothing'}"
@@ -102,7 +103,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
         due = decision_times.due(connection, now, config.tables_at_once)
         spent = budgets.read(connection, now, due, config.worker_hours_by_group) if due else budgets.Budgets()
     facts = RoundFacts(costs_of(database.engine, forecaster, due), spent)
-    decided = 0
+    decided, has_events = 0, False
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once
     for table_id in due:
@@ -113,11 +114,9 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                job = _decide(
-                    connection, table_id, now, config, cipher=database.cipher, started=len(started), facts=facts
-                )
-                if job:
-                    started.append(job.id)
+                job, of_table = _decide(connection, table_id, now, config, database.cipher, len(started), facts)
+                started += [job.id] if job else []
+                has_events |= of_table
         except DatabaseUnavailableError:
             raise
         except Exception:
@@ -126,11 +125,11 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with writing(database.engine) as connection:
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
-    if decided:
+    if has_events:
         database.notifier.notify()
     if started:
         log.info("Started by policy: %s", ", ".join(started))
-    return SchedulerResult(decided, tuple(started))
+    return SchedulerResult(decided, tuple(started), has_events)
 
 
 def evaluate(
@@ -174,12 +173,12 @@ def _decide(
     table_id: str,
     now: datetime,
     config: SchedulerConfig,
-    *,
     cipher: SecretCipher,
     started: int,
     facts: RoundFacts,
-) -> Job | None:
-    """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
+) -> tuple[Job | None, bool]:
+    """Decides about a claimed table. Returns the job that was started, and whether events were published. `started`
+    counts the jobs of this round."""
     inputs = inputs_of(connection, table_id, now, facts.budgets, facts.costs)
     withdrawn: list[str] = []
     if inputs and inputs.withdrawal and inputs.withdrawable:
@@ -187,7 +186,7 @@ def _decide(
         inputs = inputs_of(connection, table_id, now, facts.budgets, facts.costs)
     if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
-        return None
+        return None, False
     admissions = _admit(connection, inputs, config.limits, started)
     job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts, facts=facts)
     decisions = [_decision(kind, admissions[kind], inputs) for kind in DECIDED]
@@ -212,7 +211,7 @@ def _decide(
         table = table_store.get(connection, table_id)
         events += [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)]
     outbox.publish(connection, events, now=now)
-    return job
+    return job, bool(events)
 
 
 def _record_plans(
