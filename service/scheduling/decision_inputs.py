@@ -131,10 +131,7 @@ def inputs_of(
     objective = table_objective(connection, facts, effective, now, budgets)
     objective = replace(objective, work_seconds=work_seconds(costs, table_id))
     is_flink = has_flink(table, sightings)
-    contexts = _trigger_contexts(now, calendars, history, recent, objective, has_flink=is_flink)
-    for kind, last in before.items():
-        if kind in contexts:
-            contexts[kind] = replace(contexts[kind], has_waited=has_waited(last, now))
+    contexts = _trigger_contexts(now, calendars, history, recent, objective, before, has_flink=is_flink)
     plans = plan_store.open_plans(connection, table_id) if facts.has_plans else []
     of_plans = _facts(connection, table_id, plans, now, policy)
     ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], of_plans)
@@ -287,6 +284,7 @@ def _trigger_contexts(
     history: Mapping[JobKind, JobHistory],
     recent: Sequence[Job],
     objective: TableObjective,
+    before: Mapping[JobKind, Decision],
     *,
     has_flink: bool,
 ) -> dict[JobKind, TriggerContext]:
@@ -302,6 +300,7 @@ def _trigger_contexts(
             is_unfinished=history[kind].is_unfinished,
             objective=objective,
             seen_instant=history[kind].last_instant,
+            has_waited=kind in before and has_waited(before[kind], now),
             has_flink=has_flink,
         )
         for kind in DECIDED

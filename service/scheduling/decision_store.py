@@ -18,8 +18,8 @@ from service.scheduling.decision import DECIDED, Decision, Verdict
 
 _d = schema.decisions
 
-# Columns that a repetition does not change.
-_KEPT = ("id", "kind", "verdict", "code", "first_at", "count", "wanted_since", "job_id")
+# Columns that a repetition may change, besides its count.
+_FIGURES = ("because", "warning", "last_at")
 
 # Statements of a decision are built once, because building takes longer than executing. Each kind takes a single step
 # in the index, whatever the length of the table's history.
@@ -84,7 +84,8 @@ def record(
     for decision in decisions:
         last = before.get(decision.kind)
         if last and _is_repeated(decision, last):
-            repeated.append({"of_id": last.id, "count": last.count + 1, **decision.to_row(*_KEPT)})
+            figures = {name: getattr(decision, name) for name in _FIGURES}
+            repeated.append({"of_id": last.id, "count": last.count + 1, **figures})
         else:
             new.append({"table_id": table_id, **decision.to_row("id")})
     if new:

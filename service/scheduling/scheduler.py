@@ -319,25 +319,20 @@ def _start(
 def _decision(kind: JobKind, admission: Admission, inputs: DecisionInputs) -> Decision:
     now = inputs.situation.now
     last = inputs.before.get(kind)
-    decision = Decision(
-        kind=kind,
-        verdict=Verdict.RUN,
-        code="due",
-        because=admission.because,
-        first_at=now,
-        last_at=now,
-        warning=admission.warning,
-    )
+    code, params, since = "due", getattr(admission, "params", {}), None
     match admission:
-        case Run(params=params):
-            return replace(decision, params=params)
-        case Suggest(params=params):
-            return replace(decision, verdict=Verdict.SUGGEST, params=params)
+        case Run():
+            verdict = Verdict.RUN
+        case Suggest():
+            verdict = Verdict.SUGGEST
         case Skip(code=code):
-            return replace(decision, verdict=Verdict.SKIP, code=code)
+            verdict = Verdict.SKIP
         case Wait(code=code):
-            since = last.wanted_since if last and last.verdict is Verdict.WAIT else None
-            return replace(decision, verdict=Verdict.WAIT, code=code, wanted_since=since or now)
+            verdict = Verdict.WAIT
+            since = (last.wanted_since if last and last.verdict is Verdict.WAIT else None) or now
+    return Decision(
+        kind, verdict, code, admission.because, now, now, params=params, warning=admission.warning, wanted_since=since
+    )
 
 
 def _next_decision_at(inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None) -> datetime:
