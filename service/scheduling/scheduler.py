@@ -102,7 +102,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
         spent = budgets.read(connection, now, due, config.worker_hours_by_group) if due else budgets.Budgets()
-    facts = RoundFacts(costs_of(database.engine, forecaster, due), spent)
+        facts = RoundFacts(costs_of(connection, forecaster, due), spent)
     decided, has_events = 0, False
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once
@@ -136,8 +136,8 @@ def evaluate(
     database: Database, table_id: str, config: SchedulerConfig, forecaster: Forecaster | None = None
 ) -> Evaluation:
     """Returns the decisions that would be made about a table now. Writes nothing. Raises TableNotFoundError."""
-    costs = costs_of(database.engine, forecaster, [table_id])
     with reading(database.engine) as connection:
+        costs = costs_of(connection, forecaster, [table_id])
         return evaluated(connection, table_id, database.clock(), config, costs)
 
 
