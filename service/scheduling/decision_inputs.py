@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
+    from service.scheduling.decision_facts import DecisionFacts
     from service.scheduling.expected_costs import Costs
 
 POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
@@ -131,7 +132,7 @@ def inputs_of(
     objective = table_objective(connection, facts, effective, now, budgets)
     objective = replace(objective, work_seconds=work_seconds(costs, table_id))
     is_flink = has_flink(table, sightings)
-    contexts = _trigger_contexts(now, calendars, history, recent, objective, before, has_flink=is_flink)
+    contexts = _trigger_contexts(now, calendars, history, facts, objective, has_flink=is_flink)
     plans = plan_store.open_plans(connection, table_id) if facts.has_plans else []
     of_plans = _facts(connection, table_id, plans, now, policy)
     ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], of_plans)
@@ -282,14 +283,13 @@ def _trigger_contexts(
     now: datetime,
     calendars: Mapping[JobKind, Calendar],
     history: Mapping[JobKind, JobHistory],
-    recent: Sequence[Job],
+    facts: DecisionFacts,
     objective: TableObjective,
-    before: Mapping[JobKind, Decision],
     *,
     has_flink: bool,
 ) -> dict[JobKind, TriggerContext]:
-    own = frozenset(instant for job in recent for instant in job.instants)
-    withheld = withheld_plans(recent, now)
+    before, own = facts.before, frozenset(instant for job in facts.recent for instant in job.instants)
+    withheld = withheld_plans(facts.recent, now)
     return {
         kind: TriggerContext(
             now,

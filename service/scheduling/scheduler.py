@@ -114,7 +114,9 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                job, of_table = _decide(connection, table_id, now, config, database.cipher, len(started), facts)
+                job, of_table = _decide(
+                    connection, table_id, now, config, cipher=database.cipher, started=len(started), facts=facts
+                )
                 started += [job.id] if job else []
                 has_events |= of_table
         except DatabaseUnavailableError:
@@ -173,6 +175,7 @@ def _decide(
     table_id: str,
     now: datetime,
     config: SchedulerConfig,
+    *,
     cipher: SecretCipher,
     started: int,
     facts: RoundFacts,
