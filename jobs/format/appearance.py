@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from jobs.format.instants import EPOCH, wall_clock
 
@@ -21,8 +22,7 @@ _Item = TypeVar("_Item")
 _COHERENT_SHARE = 0.8
 
 
-@dataclass(frozen=True)
-class Appearance:
+class Appearance(NamedTuple):
     """A file of a write's instant."""
 
     name: str
@@ -49,21 +49,28 @@ class Inversion:
 
 def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
     """Returns the requests and completions of writes by their files' names, in the order in which they appeared."""
-    found = []
-    for name, milliseconds in modified_ms.items():
-        match = _FILE.fullmatch(name)
-        # Before table version 8 `<instant>.inflight` belongs to a commit. An inflight file has no time of its own.
-        if match is None or match["action"] not in _WRITES or match["state"] not in (None, "requested"):
-            continue
-        try:
-            named = wall_clock(match["completed"] or match["requested"])
-        except ValueError:  # such as the first instant of a metadata table
-            continue
-        at = EPOCH + timedelta(milliseconds=milliseconds)
-        is_completion = match["state"] is None
-        is_timed = not is_completion or match["completed"] is not None
-        found.append(Appearance(name, match["requested"], is_completion, named, at, is_timed))
+    found = [
+        named._replace(at=EPOCH + timedelta(milliseconds=milliseconds))
+        for name, milliseconds in modified_ms.items()
+        if (named := _named(name)) is not None
+    ]
     return sorted(found, key=lambda each: (each.at, each.named))
+
+
+@lru_cache(4096)  # Each poll lists mostly the same files.
+def _named(name: str) -> Appearance | None:
+    """Returns what the name of a file says; None if it is not that of a request or completion of a write."""
+    match = _FILE.fullmatch(name)
+    # Before table version 8 `<instant>.inflight` belongs to a commit. An inflight file has no time of its own.
+    if match is None or match["action"] not in _WRITES or match["state"] not in (None, "requested"):
+        return None
+    try:
+        named = wall_clock(match["completed"] or match["requested"])
+    except ValueError:  # such as the first instant of a metadata table
+        return None
+    is_completion = match["state"] is None
+    is_timed = not is_completion or match["completed"] is not None
+    return Appearance(name, match["requested"], is_completion, named, EPOCH, is_timed)
 
 
 def inversions(seen: Sequence[Appearance]) -> list[Inversion]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.format.clock_set_back import SetBack, set_back
 from jobs.format.instants import EPOCH, utc_text, wall_clock
@@ -38,16 +38,14 @@ _FURTHEST = timedelta(hours=26)
 _NEWEST = 20
 
 
-@dataclass(frozen=True)
-class Stamped:
+class Stamped(NamedTuple):
     """A file of the timeline with its modification time by the storage, in UTC (without zone)."""
 
     name: str
     written: datetime
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """A moment by the writer's clock, and the storage's time in UTC (without zone) when its file appeared."""
 
     shown: datetime
@@ -193,10 +191,11 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     return found
 
 
-def _moments(name: str, version: int) -> list[datetime]:
+@lru_cache(4096)
+def _moments(name: str, version: int) -> Sequence[datetime]:
     parts = _parsed(name)
     if parts is None:
-        return []
+        return ()
     found = []
     for text in (parts["requested"], parts["completed"] if version >= WITH_COMPLETION_TIMES else None):
         if text and (moment := _moment(text)):

@@ -38,6 +38,7 @@ class LogFileName(NamedTuple):
     write_token: str
 
 
+@lru_cache(maxsize=4096)  # Each poll lists mostly the same files.
 def parse_base_file_name(name: str) -> BaseFileName | None:
     match = _BASE.fullmatch(name)
     return BaseFileName(*match.groups()) if match else None
@@ -49,6 +50,7 @@ def is_change_log(name: str) -> bool:
     return match is not None and match["cdc"] is not None
 
 
+@lru_cache(maxsize=4096)
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Returns None for other files, including change-data-capture logs, which have no rows of the table."""
     match = _LOG.fullmatch(name)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from service.access import token_store
 from service.access.token import Token
-from service.db.engine import reading
+from service.db.engine import may_find, reading
 
 KEPT_SECONDS = 0.25
 """A change by another process takes effect within this time. The command line waits for it."""
@@ -56,6 +56,8 @@ class KnownTokens:
         """Returns whether a token was ever created. Tokens are never deleted, so this stays true."""
         if self._exist or (self._none is not None and self._none.is_fresh):
             return self._exist
+        if not may_find(self._engine, token_store.ANY):
+            return False
         if not reads:
             raise NotKnownError
         read = _Read()

@@ -15,7 +15,8 @@ from service.model.errors import TokenNotFoundError
 
 _t = schema.tokens
 # Every call executes one of these statements, so they are built once.
-_ANY = sa.select(_t.c.id).limit(1)
+ANY = sa.select(_t.c.id).limit(1)
+"""Selects a token."""
 _FIND = sa.select(_t).where(_t.c.id == sa.bindparam("of_token"))
 
 
@@ -66,7 +67,7 @@ def current(connection: Connection, token: Token) -> Token | None:
 
 def exist(connection: Connection) -> bool:
     """Returns whether a token was ever created; if so, every call needs one."""
-    return connection.execute(_ANY).first() is not None
+    return connection.execute(ANY).first() is not None
 
 
 def find(connection: Connection, token_id: str) -> Token | None:

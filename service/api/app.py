@@ -97,7 +97,11 @@ _TAGS = [
 ]
 
 
+# The path of a call is compared with one route after the other, so those of frequent calls come first.
 _PARTS = (
+    writers,
+    worker,
+    lineage,
     tables,
     bulk,
     calendar,
@@ -118,15 +122,12 @@ _PARTS = (
     outcomes,
     jobs,
     costs,
-    lineage,
     report,
     webhooks,
     notifications,
     events,
-    writers,
     delegation,
     workers,
-    worker,
     audit,
     session,
     health,

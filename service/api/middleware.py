@@ -126,17 +126,19 @@ class AuditLog:
             raise
         finally:
             audit_record.current.reset(accompanied)
-            caller = state.get("caller")
-            line = {
-                "who": caller.name if caller else None,
-                "role": caller.role.value if caller else None,
-                "from": scope["client"][0] if scope.get("client") else None,
-                "method": scope["method"],
-                "path": scope["path"],
-                "status": status,
-                "milliseconds": round((time.monotonic() - started) * 1000),
-            }
-            audit.log(logging.DEBUG if is_frequent else logging.INFO, json.dumps(line))
+            level = logging.DEBUG if is_frequent else logging.INFO
+            if audit.isEnabledFor(level):
+                caller = state.get("caller")
+                line = {
+                    "who": caller.name if caller else None,
+                    "role": caller.role.value if caller else None,
+                    "from": scope["client"][0] if scope.get("client") else None,
+                    "method": scope["method"],
+                    "path": scope["path"],
+                    "status": status,
+                    "milliseconds": round((time.monotonic() - started) * 1000),
+                }
+                audit.log(level, json.dumps(line))
 
 
 def _problem_in(message: Message, status: int) -> str | None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.documents import Documents, together
+from service.db.documents import Documents, Reading, rows_of, together
 from service.db.page import Page, PageRequest, Shape, page_of
 from service.lake.commit import CLEAN, COMPACTION, SERVICE_OPERATIONS, UPSERT, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
@@ -25,9 +25,10 @@ _c = schema.commits
 _t = schema.tables
 _commits = Documents(Commit, _c)
 
-_BRINGS_ROWS = sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS))
+_BRINGS_ROWS = sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(schema.literals(sorted(SERVICE_OPERATIONS))))
 # The same condition as `Commit.ingests`.
-_INGESTS = sa.and_(_c.c.action.in_(WRITING_ACTIONS), _BRINGS_ROWS, _c.c.file_groups > 0)
+_IS_WRITE = _c.c.action.in_(schema.literals(sorted(WRITING_ACTIONS)))
+_INGESTS = sa.and_(_IS_WRITE, _BRINGS_ROWS, _c.c.file_groups > 0)
 # The order of the timeline is that of completion times; table versions before 8 have none, so there the requested time
 # counts.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
@@ -40,13 +41,20 @@ _INSERTS = {
 }
 _INSERT = _c.insert()
 _OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
-_KNOWN = sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since"))
+KNOWN: Reading[set[tuple[str, str]]] = rows_of(
+    tuple[str, str],
+    sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since")),
+).then(set)
+"""Reads what `known` returns."""
 _FIND_KNOWN = sa.select(
     _t.c.id,
     sa.exists().where(_c.c.table_id == _t.c.id, _c.c.requested_time == sa.bindparam("of_instant")).label("is_known"),
 ).where(_t.c.base_path == sa.bindparam("of_path"))
-_NEWEST = sa.select(sa.func.max(_c.c.requested_time)).where(_OF_TABLE)
-_WRITES = _commits.select().where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
+NEWEST: Reading[str | None] = rows_of(
+    tuple[str | None], sa.select(sa.func.max(_c.c.requested_time).label("newest")).where(_OF_TABLE)
+).then(lambda rows: rows[0][0])
+"""Reads the requested time of the table's newest commit."""
+_WRITES = _commits.select().where(_OF_TABLE, _IS_WRITE).limit(1)
 _FIRST, _LAST = _WRITES.order_by(_c.c.id), _WRITES.order_by(_c.c.id.desc())
 _LAST_RUN = {
     column: sa.select(_c.c.requested_time, _c.c.completed_at)
@@ -64,24 +72,29 @@ _INSTANT = sa.bindparam("instant", type_=sa.String)
 # very many commits.
 _BY = (
     sa.select(_TIMELINE_TIME.label("at"))
-    .where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time <= _INSTANT)
+    .where(_OF_TABLE, _IS_WRITE, _c.c.requested_time <= _INSTANT)
     .order_by(_c.c.requested_time.desc())
     .limit(1000)
     .subquery()
 )
 _LAST_BY = sa.select(sa.func.coalesce(sa.func.max(_BY.c.at), "")).scalar_subquery()
 _COMMITS_SINCE = sa.select(sa.func.count()).where(
-    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time > _INSTANT, _LAST_BY < _TIMELINE_TIME
+    _OF_TABLE, _IS_WRITE, _c.c.requested_time > _INSTANT, _LAST_BY < _TIMELINE_TIME
 )
 _WRITES_SINCE = _COMMITS_SINCE.where(_BRINGS_ROWS)
-_WRITTEN = sa.select(_c.c.requested_time, _TIMELINE_TIME.label("at"), _c.c.completed_at).where(
-    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)
-)
+_WRITTEN = sa.select(_c.c.requested_time, _TIMELINE_TIME.label("at"), _c.c.completed_at).where(_OF_TABLE, _IS_WRITE)
 _ONE = _WRITTEN.where(_c.c.requested_time == _INSTANT).limit(1)
 _LATER = _WRITTEN.where(_c.c.requested_time > _INSTANT).order_by(_c.c.requested_time).limit(1000)
 _EARLIER = _WRITTEN.where(_c.c.requested_time <= _INSTANT).order_by(_c.c.requested_time.desc()).limit(1000)
-_OLDEST_SINCE = sa.select(sa.func.min(_c.c.completed_at)).where(
-    _OF_TABLE, _INGESTS, sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME
+_LAST_COMPACTION = (
+    sa.select(_c.c.requested_time)
+    .where(_OF_TABLE, _c.c.operation == COMPACTION)
+    .order_by(_c.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_OLDEST_LOG = sa.select(sa.func.min(_c.c.completed_at)).where(
+    _OF_TABLE, _INGESTS, sa.func.coalesce(_LAST_COMPACTION, "") < _TIMELINE_TIME
 )
 _COUNTED_SINCE = _COUNTED.where(sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME)
 
@@ -113,8 +126,7 @@ def add(connection: Connection, found: Iterable[Commit], seen_at: datetime) -> N
 
 def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:
     """Returns requested time and action of the table's commits that were requested at `since` or later."""
-    rows = connection.execute(_KNOWN, {"of_table": table_id, "since": since})
-    return {(row.requested_time, row.action) for row in rows}
+    return KNOWN.read(connection, {"of_table": table_id, "since": since})
 
 
 def is_known(connection: Connection, table_id: str, requested_time: str) -> bool:
@@ -135,15 +147,10 @@ def known_of(connection: Connection, table_id: str, requested_times: Collection[
     return set(connection.execute(query).scalars())
 
 
-def newest_requested(connection: Connection, table_id: str) -> str | None:
-    newest: str | None = connection.execute(_NEWEST, {"of_table": table_id}).scalar()
-    return newest
-
-
 def last_recorded(connection: Connection, table_id: str) -> str | None:
     """Returns the requested time of the commit that was stored last, or None. Each poll stores commits in the order of
     their completion."""
-    of_table = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS))
+    of_table = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _IS_WRITE)
     last: str | None = connection.execute(of_table.order_by(_c.c.id.desc()).limit(1)).scalar()
     return last
 
@@ -236,9 +243,7 @@ def is_any_between(connection: Connection, table_id: str, instant: str, until: s
 
 def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:
     """Returns when the first commit completed that `since_run` counts for compactions; None without one."""
-    last = connection.execute(_LAST_RUN["operation"], {"of_table": table_id, "run": COMPACTION}).one_or_none()
-    given = {"of_table": table_id, "since": last.requested_time if last else ""}
-    found: datetime | None = connection.execute(_OLDEST_SINCE, given).scalar()
+    found: datetime | None = connection.execute(_OLDEST_LOG, {"of_table": table_id}).scalar()
     return found
 
 

@@ -10,11 +10,13 @@ from sqlalchemy import Connection
 from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db import schema
+from service.db.documents import Documents
 from service.db.upsert import upsert
 
 _c = schema.consumers
-# Every decision executes this statement, so it is built once.
-_OF_TABLE = sa.select(_c).where(_c.c.table_id == sa.bindparam("of_table")).order_by(_c.c.name)
+_consumers = Documents(Consumer, _c)
+OF_TABLE = _consumers.all_of(_consumers.select().where(_c.c.table_id == sa.bindparam("of_table")).order_by(_c.c.name))
+"""Reads what `of_table` returns."""
 
 
 def put(connection: Connection, consumer: Consumer) -> bool:
@@ -36,8 +38,7 @@ def get(connection: Connection, table_id: str, name: str) -> Consumer:
 
 def of_table(connection: Connection, table_id: str) -> list[Consumer]:
     """Returns the table's consumers by name."""
-    rows = connection.execute(_OF_TABLE, {"of_table": table_id})
-    return [Consumer(**row._mapping) for row in rows]
+    return OF_TABLE.read(connection, {"of_table": table_id})
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Consumer]]:

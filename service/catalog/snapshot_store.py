@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from jobs.contract import converted, json_of
 from service.db import schema
-from service.db.documents import Reading, pairs_of
+from service.db.documents import Reading, pairs_of, rows_of
+from service.db.upsert import insert_into
 from service.lake.backlog import extended
 from service.lake.snapshot import (
     Bucket,
@@ -22,7 +25,6 @@ from service.lake.snapshot import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -41,10 +43,7 @@ class Stored:
 
 def find(connection: Connection, table_id: str) -> Stored | None:
     """Returns the snapshot without its partitions; None before the first poll."""
-    row = connection.execute(_FIND, {"of_table": table_id}).one_or_none()
-    if row is None:
-        return None
-    return Stored(_snapshot(table_id, row.taken_at, row.summary), row.summary["hashing_config"])
+    return OF_TABLE.read(connection, {"of_table": table_id})
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, TableSnapshot]:
@@ -71,9 +70,7 @@ def get(connection: Connection, table_id: str) -> TableSnapshot | None:
 
 def with_partitions(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
     """Returns the snapshot with the partitions that have files, in the order of their paths."""
-    rows = connection.execute(_STATES, {"of_table": snapshot.table_id})
-    states = tuple(state for state in map(partition_state, rows.scalars()) if state.has_files)
-    return dataclasses.replace(snapshot, partitions=states)
+    return dataclasses.replace(snapshot, partitions=STATES.read(connection, {"of_table": snapshot.table_id}))
 
 
 def number_of_partitions(connection: Connection, table_id: str) -> int:
@@ -128,13 +125,20 @@ def save_partitions(
 ) -> None:
     """Replaces the stored partitions by those in `found`. `listed` are the paths that were listed, None for all; a
     listed partition that is not in `found` is deleted."""
+    rows = [_partition_values(table_id, detail) for detail in found]
     if listed is None:
         connection.execute(_DELETE_PARTITIONS, {"of_table": table_id})
-    else:
-        connection.execute(_DELETE_LISTED, {"of_table": table_id, "listed": list(listed)})
-    rows = [_partition_values(table_id, detail) for detail in found]
+    elif gone := {*listed} - {each["path"] for each in rows}:
+        connection.execute(_DELETE_LISTED, {"of_table": table_id, "listed": list(gone)})
     if rows:
-        connection.execute(_INSERT_PARTITIONS, rows)
+        connection.execute(_replace_partitions(connection.dialect.name), rows)
+
+
+@cache
+def _replace_partitions(dialect: str) -> sa.Insert:
+    statement = insert_into(dialect, _p)
+    changes = {name: statement.excluded[name] for name in ("state", "buckets", "base_rows", "replaced")}
+    return statement.on_conflict_do_update(index_elements=["table_id", "path"], set_=changes)
 
 
 def _with_totals(snapshot: TableSnapshot, states: Sequence[PartitionState]) -> TableSnapshot:
@@ -195,7 +199,6 @@ _SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
 )
 _TOTALS = _totals()
 _STORED = sa.select(_s.c.table_id, _s.c.taken_at, _s.c.summary)
-_FIND = _STORED.where(_s.c.table_id == sa.bindparam("of_table"))
 _OF_TABLES = _STORED.where(schema.among(_s.c.table_id, "of_tables"))
 CLOCKS: Reading[dict[str, Mapping[str, Any]]]
 """Reads what `clocks` returns."""
@@ -208,10 +211,24 @@ _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _DETAILS = sa.select(_p).where(_IS_OF_TABLE).order_by(_p.c.path)
 _DETAILS_OF = _DETAILS.where(schema.among(_p.c.path, "paths"))
-_STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
 _NUMBER = sa.select(sa.func.count()).where(_IS_OF_TABLE, _p.c.state["file_groups"].as_integer() > 0)
 _DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)
 _DELETE_LISTED = _DELETE_PARTITIONS.where(schema.among(_p.c.path, "listed"))
+
+
+def _found(rows: Sequence[tuple[str, datetime, dict[str, Any]]]) -> Stored | None:
+    found = (Stored(_snapshot(*row), row[2]["hashing_config"]) for row in rows)
+    return next(found, None)
+
+
+OF_TABLE: Reading[Stored | None] = rows_of(
+    tuple[str, datetime, dict[str, Any]], _STORED.where(_s.c.table_id == sa.bindparam("of_table"))
+).then(_found)
+"""Reads what `find` returns."""
+STATES: Reading[tuple[PartitionState, ...]] = rows_of(
+    tuple[PartitionState], sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
+).then(lambda rows: tuple(state for (state,) in rows if state.has_files))
+"""Reads the states of the partitions that have files, in the order of their paths."""
 
 
 def forget(connection: Connection, table_id: str) -> None:

@@ -11,14 +11,17 @@ from sqlalchemy import Connection
 
 from jobs.contract import converted
 from service.db import schema
+from service.db.documents import Reading, rows_of
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.delegation.plan import ENDED, OPEN, DelegatedPlan, ExecutionHints, PlanState
 
 _p = schema.delegated_plans
-_IS_OPEN = _p.c.state.in_([state.value for state in OPEN])
+_IS_OPEN = _p.c.state.in_(schema.literals(OPEN))
 # Every decision executes this statement, so it is built once.
 _OPEN_PLANS = sa.select(_p).where(_p.c.table_id == sa.bindparam("of_table"), _IS_OPEN).order_by(_p.c.instant, _p.c.id)
+HAS_OPEN: Reading[bool] = rows_of(tuple[str], _OPEN_PLANS.with_only_columns(_p.c.id).limit(1)).then(bool)
+"""Reads whether `open_plans` returns any."""
 _IS_ENDED = _p.c.state.in_([state.value for state in ENDED])
 
 MOST_PER_TABLE = 5000

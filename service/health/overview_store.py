@@ -39,7 +39,7 @@ MOST_LAST_JOBS = 20
 # Every overview executes these statements, so they are built once.
 # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
 _HELD = schema.jobs.alias("held")
-_IS_HELD = _HELD.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _HELD.c.state.in_(schema.literals(HELD))
 _BUSY = sa.select(sa.func.aggregate_strings(_HELD.c.table_id, " ")).where(_IS_HELD).scalar_subquery()
 _ACTIVITY = sa.select(_j.c.state, sa.func.count(), _BUSY).where(job_store.is_active()).group_by(_j.c.state)
 _SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(schema.among(_t.c.id, "of_tables"))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
-from service.db.documents import rows_of
+from service.db.documents import Documents, rows_of
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
@@ -21,7 +21,10 @@ _i = schema.incidents
 
 # Every poll or call executes these statements, so they are built once.
 _OF_TABLE = _i.c.table_id == sa.bindparam("of_table")
-_STANDING = sa.select(_i).where(_OF_TABLE, schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
+_incidents = Documents(Incident, _i)
+_STANDING = _incidents.select().where(_OF_TABLE, schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
+STANDING = _incidents.all_of(_STANDING)
+"""Reads what `unresolved` returns."""
 _COUNT_OPEN = sa.select(sa.func.count()).where(
     _OF_TABLE, schema.INCIDENT_IS_STANDING, _i.c.state == IncidentState.OPEN.value
 )
@@ -62,8 +65,8 @@ def get(connection: Connection, incident_id: str) -> Incident:
 
 def unresolved(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
     """Returns the table's open and suspected incidents, oldest first; `of` restricts them to these instants."""
-    query = _STANDING if of is None else _STANDING.where(_i.c.instant.in_(of))
-    return [Incident.of_row(row) for row in connection.execute(query, {"of_table": table_id})]
+    standing = STANDING if of is None else _incidents.all_of(_STANDING.where(_i.c.instant.in_(of)))
+    return standing.read(connection, {"of_table": table_id})
 
 
 def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list[Incident]:

@@ -37,9 +37,17 @@ class Change:
     still_open: int = 0
 
 
-def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
-    """Opens the incidents that the poll has found. Closes the incidents that it has found repaired or undone, and those
-    in `over`, which maps ids of incidents to reasons."""
+def of_poll(
+    connection: Connection,
+    table_id: str,
+    judged: Judged,
+    over: Mapping[str, str],
+    now: datetime,
+    *,
+    unresolved: Sequence[Incident],
+) -> Change:
+    """Opens the incidents that the poll has found. Closes those of the table's `unresolved` incidents that it has found
+    repaired or undone, and those in `over`, which maps ids of incidents to reasons."""
     found = [
         Incident(
             id=new_id(),
@@ -54,7 +62,6 @@ def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping
         for each in judged.findings
     ]
     closing: list[Incident] = []
-    unresolved = store.unresolved(connection, table_id)
     for each in unresolved:
         if each.kind in MISPLACING_ROWS and each.instant in judged.repaired:
             because = f"{judged.repaired[each.instant]} moved its rows to where they belong"

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jobs.format.file_names import bucket_of, parse_base_file_name, parse_log_file_name
-from service.lake.commit import WRITING_ACTIONS
 from service.lake.instant_metadata import read_metadata
 from service.lake.storage import Entry, Storage
 from service.lake.table_config import META_FOLDER, TableConfig
@@ -49,7 +48,7 @@ class Visibility:
     completion times where the timeline records them.
     """
 
-    completions: dict[str, str | None]
+    completions: Mapping[str, str | None]
     pending: frozenset[str]
     compacting: frozenset[str]
     starts_at: str | None
@@ -57,17 +56,11 @@ class Visibility:
 
     @classmethod
     def of(cls, timeline: Timeline, layout: int) -> Visibility:
-        writes = {
-            i.requested_time: i.completion_time
-            for i in timeline.instants
-            if i.is_completed and i.action in WRITING_ACTIONS
-        }
-        saved = {i.requested_time for i in timeline.instants if i.is_completed and i.action == "savepoint"}
         return cls(
-            completions=writes,
+            completions=timeline.writes,
             pending=frozenset(i.requested_time for i in timeline.pending()),
             compacting=frozenset(i.requested_time for i in timeline.pending() if i.action in COMPACTION_ACTIONS),
-            starts_at=min(set(writes) - saved, default=min(writes, default=None)),
+            starts_at=timeline.starts_at,
             logs_carry_own_instant=layout >= 2,
         )
 

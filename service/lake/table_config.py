@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from jobs.format.clock_frame import ClockFrame, Stamped, frame_of
@@ -21,6 +22,8 @@ META_FOLDER = ".hoodie"
 _FILE = f"{META_FOLDER}/hoodie.properties"
 _BACKUP = f"{_FILE}.backup"
 _MAX_NAME = 1024
+# Polls read the same properties again and again.
+_parsed = lru_cache(64)(parse_properties)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def read_table_config(storage: Storage) -> TableConfig:
     NotAHudiTableError, TableUnsupportedError."""
     content, is_backup = _read(storage)
     try:
-        config = TableConfig(parse_properties(content), is_backup=is_backup)
+        config = TableConfig(_parsed(content), is_backup=is_backup)
         _check_texts(config.properties)
     except ValueError as error:
         raise NotAHudiTableError(f"{storage.base_path}/{_FILE} is damaged: {error}") from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 
+from service.lake.commit import WRITING_ACTIONS
 from service.lake.instant import Instant, InstantState
 from service.lake.storage import Entry, Storage
 from service.lake.table_config import TableConfig
@@ -39,6 +40,22 @@ class Timeline:
     """The instants of the active timeline in the order of their requested times, each in its furthest state."""
 
     instants: tuple[Instant, ...]
+
+    @cached_property
+    def writes(self) -> Mapping[str, str | None]:
+        """The completion times of the completed instants that add or replace rows, by their requested times."""
+        return {
+            each.requested_time: each.completion_time
+            for each in self.instants
+            if each.is_completed and each.action in WRITING_ACTIONS
+        }
+
+    @cached_property
+    def starts_at(self) -> str | None:
+        """The requested time of the first of `writes`, without those that only a savepoint keeps if there are others;
+        None without any. Earlier ones have been archived."""
+        saved = {each.requested_time for each in self.instants if each.is_completed and each.action == "savepoint"}
+        return min(self.writes.keys() - saved, default=min(self.writes, default=None))
 
     def completed(self, requested_time: str) -> bool:
         return any(i.is_completed and i.requested_time == requested_time for i in self.instants)

@@ -164,8 +164,9 @@ class Observer:
                 without=busy,
                 failing_again_at=now + timedelta(seconds=min(seconds, _GLANCE_SECONDS)),
             )
-        claimed: list[Watch] = []
-        if ids:
+            # A transaction takes longer than to read few watches.
+            claimed = watch_store.claimed(connection, ids) if 0 < len(ids) <= _TOGETHER else []
+        if len(ids) > _TOGETHER:
             with reading(self._engine) as connection:
                 claimed = watch_store.claimed(connection, ids)
         for table_id in insisted:

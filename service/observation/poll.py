@@ -16,6 +16,7 @@ from service.catalog.registration import Registration
 from service.catalog.sample import Sample
 from service.catalog.snapshot_store import Stored
 from service.catalog.watch import Watch
+from service.db.documents import AtOnce
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store as incident_store
@@ -32,6 +33,8 @@ from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
 
 log = logging.getLogger(__name__)
+
+_KNOWN = AtOnce(table_store.OF_ID, snapshot_store.OF_TABLE, incident_store.STANDING, job_store.WITH_UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
     assert watch.looked_at is not None
     with writing(engine) as connection:
         before = watch_store.get(connection, watch.table_id, for_update=True)
-        stored = snapshot_store.find(connection, watch.table_id)
-        table = table_store.get(connection, watch.table_id)
+        given = {"of_table": watch.table_id, "of_tables": [watch.table_id]}
+        found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
+        table = table_store.existing(found, watch.table_id)
         if _is_overtaken(table, polled, before, stored):
             return PollResult(watch.table_id)
         _keep_profile(connection, table, polled)
@@ -86,10 +90,13 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         watch_store.record_polls(connection, [watch])
         if watch.failures:
             breaker_store.mended(connection, watch.table_id, watch.looked_at)
-        change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
+        change = tracker.of_poll(
+            connection, watch.table_id, polled.judged, polled.over, watch.looked_at, unresolved=unresolved
+        )
         decision_times.wake(connection, watch.table_id, watch.looked_at)
         events = poll_events.of_poll(table, watch, added, change.still_open, watch.looked_at)
-        events += settle(connection, watch.table_id, watch.looked_at, watch.looked_at)
+        if with_unknown:
+            events += settle(connection, watch.table_id, watch.looked_at, watch.looked_at)
         if with_misplaced_rows(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
@@ -198,7 +205,8 @@ def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: 
             if watch.failures:
                 watch_store.record_recovery(connection, watch.table_id)
                 breaker_store.mended(connection, watch.table_id, now)
-            change = tracker.of_poll(connection, watch.table_id, Judged(), found.over, now)
+            unresolved = incident_store.unresolved(connection, watch.table_id)
+            change = tracker.of_poll(connection, watch.table_id, Judged(), found.over, now, unresolved=unresolved)
             if found.over:
                 decision_times.wake(connection, watch.table_id, now)
             table = table_store.get(connection, watch.table_id)

@@ -286,7 +286,6 @@ def _changed(
     if before.watch.has_late_files:
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
         over = late_files.resolved(storage, _late(engine, table_id), completed, now)
-    commits = sum(each.is_completed and each.action in WRITING_ACTIONS for each in timeline.instants)
     vanished, undone = vanished_commits(storage, config, timeline, before, new_instants)
     return ChangedTable(
         watch,
@@ -298,7 +297,7 @@ def _changed(
         small_file_bytes,
         judged,
         over,
-        commits,
+        len(timeline.writes),
         vanished=vanished,
         undone=undone,
         clock=config.frame.to_json(),

@@ -21,17 +21,19 @@ from service.catalog import commit_store, snapshot_store, table_store, watch_sto
 from service.catalog.registration import Registration
 from service.catalog.snapshot_store import Stored
 from service.catalog.watch import Watch
+from service.db.documents import AtOnce
 from service.lake.archived import Archived
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
 from service.lake.engine_sighting import Mark
-from service.lake.file_slices import Visibility
 from service.lake.history import archived_since
 from service.lake.instant import Instant
 from service.lake.instant_metadata import InstantMetadata, read_metadata
 from service.lake.storage import Entry, Storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import Timeline, file_name_of, inflight_names_of
+
+_KNOWN = AtOnce(table_store.OF_ID, snapshot_store.OF_TABLE, commit_store.KNOWN, commit_store.NEWEST)
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,14 @@ class KnownState:
 
 def known_state(connection: Connection, table_id: str, timeline: Timeline) -> KnownState:
     watch = watch_store.get(connection, table_id)
-    table = table_store.get(connection, table_id)
     if watch.looked_at is None:
-        return KnownState(table, watch)
-    stored = snapshot_store.find(connection, table_id)
-    oldest = [instant.requested_time for instant in timeline.instants[:1]]
-    oldest += [each.requested_time for each in stored.snapshot.pending] if stored else []
-    return KnownState(
-        table,
-        watch,
-        stored=stored,
-        known=commit_store.known(connection, table_id, min(oldest, default="")),
-        newest=commit_store.newest_requested(connection, table_id),
-    )
+        return KnownState(table_store.get(connection, table_id), watch)
+    since = timeline.instants[0].requested_time if timeline.instants else ""
+    table, stored, known, newest = _KNOWN.read(connection, {"of_table": table_id, "since": since})
+    before = min((each.requested_time for each in stored.snapshot.pending), default=since) if stored else since
+    if before < since:
+        known = commit_store.known(connection, table_id, before)
+    return KnownState(table_store.existing(table, table_id), watch, stored=stored, known=known, newest=newest)
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def missed_instants(
     undone = {requested for seen in new for requested in seen.metadata.rolled_back}
     was_pending = before.stored.snapshot.pending if before.stored else ()
     gone = {each.requested_time for each in was_pending} - present - undone
-    starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
+    starts_at = timeline.starts_at
     if starts_at is not None and starts_at > newest:
         gone.add(newest)
     # Instants missing from the middle of the timeline were removed, not archived.

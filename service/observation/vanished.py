@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from service.lake.commit import WRITING_ACTIONS
-from service.lake.file_slices import Visibility
 from service.lake.history import is_archived
 from service.lake.instant_metadata import read_metadata
 from service.lake.storage import Storage
@@ -29,7 +28,7 @@ def vanished_commits(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the requested times of the commits that have vanished, oldest first, and of the known commits that were
     undone. Reads nothing while every known commit is on the timeline or older than it."""
-    starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
+    starts_at = timeline.starts_at
     if starts_at is None:
         return (), ()
     completed = {each.requested_time for each in timeline.instants if each.is_completed}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import Reading, rows_of
 from service.db.upsert import insert, insert_into
 from service.outcome.reads import SEEN_FOR, ReadSource
 
@@ -22,7 +23,11 @@ _RUNS_KEPT = timedelta(days=2)
 
 _HOUR = 3600
 # Every decision executes this statement, so it is built once. `prune` bounds the number of rows.
-_SEEN = sa.select(_r.c.source, _r.c.hour, _r.c.reads).where(_r.c.table_id == sa.bindparam("of_table"))
+SEEN: Reading[list[tuple[ReadSource, int, int]]] = rows_of(
+    tuple[ReadSource, int, int],
+    sa.select(_r.c.source, _r.c.hour, _r.c.reads).where(_r.c.table_id == sa.bindparam("of_table")),
+)
+"""Reads the reads of a table by source and hour, for `by_age`."""
 
 
 def count_run(connection: Connection, run: str, table_ids: Collection[str], source: ReadSource, now: datetime) -> int:
@@ -56,9 +61,14 @@ def _add(dialect: str) -> sa.Insert:
 
 def seen(connection: Connection, table_id: str, now: datetime) -> dict[ReadSource, dict[int, int]]:
     """Returns the reads of the last days by source and age in hours, and the last one before."""
+    return by_age(SEEN.read(connection, {"of_table": table_id}), now)
+
+
+def by_age(rows: Iterable[tuple[ReadSource, int, int]], now: datetime) -> dict[ReadSource, dict[int, int]]:
+    """Returns what `seen` returns, of the rows that `SEEN` has read."""
     found: defaultdict[ReadSource, dict[int, int]] = defaultdict(dict)
-    for row in connection.execute(_SEEN, {"of_table": table_id}):
-        found[ReadSource(row.source)][hour_of(now) - row.hour] = row.reads
+    for source, hour, reads in rows:
+        found[source][hour_of(now) - hour] = reads
     return found
 
 

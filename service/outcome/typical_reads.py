@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from statistics import median
 from weakref import WeakKeyDictionary
@@ -11,7 +12,7 @@ from sqlalchemy import Connection, Engine
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.outcome import read_store
-from service.outcome.reads import DEFAULT_PER_DAY, Reads, reads_of
+from service.outcome.reads import DEFAULT_PER_DAY, Reads, ReadSource, reads_of
 
 LEAST_TABLES = 3
 """The median of fewer tables says little."""
@@ -23,7 +24,14 @@ _known: WeakKeyDictionary[Engine, tuple[datetime, Reads]] = WeakKeyDictionary()
 
 def reads_of_table(connection: Connection, table: Registration, now: datetime) -> Reads:
     """Returns the known reads of a table, or else those that are assumed."""
-    found = reads_of(table.readers.reads_per_day, read_store.seen(connection, table.id, now))
+    return known_or_assumed(connection, table, read_store.seen(connection, table.id, now), now)
+
+
+def known_or_assumed(
+    connection: Connection, table: Registration, seen: Mapping[ReadSource, Mapping[int, int]], now: datetime
+) -> Reads:
+    """Returns what `reads_of_table` returns; `seen` are the reads that `read_store` has of the table."""
+    found = reads_of(table.readers.reads_per_day, seen)
     return found if found.is_known else assumed(connection, now)
 
 

@@ -8,13 +8,15 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import Documents
 from service.db.upsert import upsert
 from service.policies.errors import FreezeNotFoundError
 from service.policies.freeze import MOST, Freeze
 
 _f = schema.freezes
-# Every decision executes this statement, so it is built once.
-_NOT_ENDED = sa.select(_f).where(_f.c.ends_at > sa.bindparam("now")).order_by(_f.c.name)
+_freezes = Documents(Freeze, _f)
+NOT_ENDED = _freezes.all_of(_freezes.select().where(_f.c.ends_at > sa.bindparam("now")).order_by(_f.c.name))
+"""Reads the freezes that have not ended `now`."""
 
 
 def every(connection: Connection) -> list[Freeze]:
@@ -23,7 +25,7 @@ def every(connection: Connection) -> list[Freeze]:
 
 
 def not_ended(connection: Connection, now: datetime) -> list[Freeze]:
-    return [Freeze.of_row(row) for row in connection.execute(_NOT_ENDED, {"now": now})]
+    return NOT_ENDED.read(connection, {"now": now})
 
 
 def get(connection: Connection, name: str) -> Freeze:

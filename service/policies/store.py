@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
-from service.db.documents import Documents
+from service.db.documents import Documents, Reading, pairs_of
 from service.db.upsert import upsert
 from service.model.errors import PolicyNotFoundError
 from service.policies.policy import PatternPolicy, TableLevel
@@ -21,6 +19,11 @@ EVERY = _patterns.all_of(_patterns.select().order_by(_p.c.pattern))
 """Reads what `every` returns."""
 OF_TABLE = _levels.one_of(_levels.select().where(_t.c.table_id == sa.bindparam("of_table")))
 """Reads what `of_table` returns."""
+
+OF_TABLES: Reading[dict[str, TableLevel]] = pairs_of(
+    TableLevel, sa.select(_t.c.table_id, _levels.value().label("level")).where(schema.among(_t.c.table_id, "of_tables"))
+)
+"""Reads the own settings of these tables by table id."""
 
 
 def every(connection: Connection) -> list[PatternPolicy]:
@@ -63,10 +66,10 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
     return OF_TABLE.read(connection, {"of_table": table_id})
 
 
-def of_tables(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, TableLevel]:
-    """Returns the own settings of all tables, or of these, by table id; tables without own settings are left out."""
-    query = sa.select(_t) if table_ids is None else sa.select(_t).where(_t.c.table_id.in_(table_ids))
-    return {row.table_id: TableLevel(row.settings, row.updated_at) for row in connection.execute(query)}
+def of_tables(connection: Connection) -> dict[str, TableLevel]:
+    """Returns the own settings of all tables by table id; tables without own settings are left out."""
+    rows = connection.execute(sa.select(_t))
+    return {row.table_id: TableLevel(row.settings, row.updated_at) for row in rows}
 
 
 def put_table(connection: Connection, table_id: str, level: TableLevel) -> None:

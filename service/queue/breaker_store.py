@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from jobs.contract import JobKind
 from service.catalog import decision_times
 from service.db import schema
-from service.db.documents import Documents
+from service.db.documents import Documents, Reading, rows_of
 from service.db.upsert import upsert
 from service.queue.breaker import COUNTED, REMEMBERED, Breaker
 from service.queue.job import JobState
@@ -21,7 +21,10 @@ _b = schema.breakers
 _j = schema.jobs
 _t = schema.turns
 # Every decision or job executes these statements, so they are built once.
-_MENDED_AT = sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
+MENDED_AT: Reading[datetime | None] = rows_of(
+    tuple[datetime | None], sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
+).then(lambda rows: rows[0][0] if rows else None)
+"""Reads since when failures of a table's jobs count."""
 _breakers = Documents(Breaker, _b)
 OF_TABLES = _breakers.all_of(
     _breakers.select().where(schema.among(_b.c.table_id, "of_tables"), _b.c.failed_at > sa.bindparam("failed_after"))
@@ -112,8 +115,3 @@ def mended(connection: Connection, table_id: str, now: datetime) -> None:
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)
-
-
-def mended_at(connection: Connection, table_id: str) -> datetime | None:
-    found: datetime | None = connection.execute(_MENDED_AT, {"of_table": table_id}).scalar_one_or_none()
-    return found

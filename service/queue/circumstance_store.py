@@ -23,7 +23,7 @@ _w = schema.workers
 _HELD_BESIDE = (
     sa.select(sa.func.count())
     .where(
-        _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]),
+        _j.c.state.in_(schema.literals(HELD)),
         _j.c.worker_id == sa.bindparam("of_worker"),
         _j.c.id != sa.bindparam("of_job"),
     )

@@ -59,7 +59,8 @@ class Lessons:
         """Reads the sizes of these tables as the last poll found them, unless they were read a moment ago."""
         if time.monotonic() - self._measured_at > _FRESH_SECONDS:
             self.totals, self._measured_at = {}, time.monotonic()
-        self.totals.update(snapshot_store.totals(connection, set(table_ids) - self.totals.keys()))
+        if missing := set(table_ids) - self.totals.keys():
+            self.totals.update(snapshot_store.totals(connection, missing))
 
     def go_on(self, connection: Connection) -> None:
         """Reads the attempts that have ended since the last reading, and some thousand older ones until there are

@@ -20,7 +20,7 @@ _s = schema.snapshots
 
 # States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 
 
 _COUNT_QUEUED = sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
@@ -46,7 +46,7 @@ def _queued() -> sa.Select[Any]:
     writing = sa.func.max(sa.case((_j.c.mutating, 1), else_=0))
     others = sa.func.sum(sa.case((_j.c.mutating, 0), else_=1))
     held = schema.jobs.alias("held")
-    is_held = held.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+    is_held = held.c.state.in_(schema.literals(HELD))
     busy = sa.select(held.c.table_id).where(is_held, held.c.mutating)
     locked = lock_sighting_store.locked(sa.bindparam("seen_since", type_=schema.UtcDateTime))
     tables = (

@@ -91,11 +91,16 @@ class Forecaster:
         return self._last
 
     def costs(self, engine: Engine, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
-        """Returns the expected cost of these jobs. Jobs of kinds about which nothing is learned yet are left out.
-        Raises DatabaseUnavailableError."""
+        """Returns what `costs_by` returns. Raises DatabaseUnavailableError."""
         if not jobs:
             return {}
-        with reading(engine) as connection, self._learning:
+        with reading(engine) as connection:
+            return self.costs_by(connection, jobs)
+
+    def costs_by(self, connection: Connection, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
+        """Returns the expected cost of these jobs, of which there is at least one. Jobs of kinds about which nothing is
+        learned yet are left out."""
+        with self._learning:
             self._learn(connection)
             self._lessons.measure(connection, {each.table_id for each in jobs.values()})
             found = {

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.db.documents import Reading, rows_of
 from service.outcome.gain import Gain, MeasuredGain
 from service.queue.job import Job
 
@@ -20,6 +21,13 @@ _SEEN = _g.update().where(
     _g.c.overhead_after.is_(None),
     _g.c.ended_at < sa.bindparam("polled_at"),
 )
+ARE_UNSEEN: Reading[bool] = rows_of(
+    tuple[str],
+    sa.select(_g.c.job_id)
+    .where(_g.c.table_id == sa.bindparam("of_table"), _g.c.overhead_after.is_(None), _g.c.ended_at.is_not(None))
+    .limit(1),
+).then(bool)
+"""Reads whether `record_overhead` may find anything to store."""
 
 
 def expect(connection: Connection, job: Job, gain: Gain, overhead: float) -> None:

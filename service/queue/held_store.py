@@ -19,7 +19,7 @@ _j = schema.jobs
 _OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
 # The state is a literal, because SQLite uses the partial index only with a literal.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 _WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(
     _IS_QUEUED,
     _j.c.mutating,

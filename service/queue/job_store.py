@@ -13,7 +13,7 @@ from jobs.contract import TABLE_LOCKED, JobKind
 from jobs.kinds.registry import KINDS
 from service.catalog import table_store
 from service.db import schema
-from service.db.documents import Documents, together
+from service.db.documents import Documents, Reading, rows_of, together
 from service.db.page import Page, PageRequest, Shape, page_of
 from service.db.upsert import insert_into
 from service.db.violation import FOREIGN_KEY, violated
@@ -44,7 +44,8 @@ _RECENT = (
     .order_by(_j.c.created_at.desc(), _j.c.id.desc())
     .limit(sa.bindparam("most"))
 )
-_RECENT_TOGETHER = together(_RECENT)
+RECENT: Reading[list[Job]] = JOBS.all_of(_RECENT)
+"""Reads what `recent` returns; `most` is the limit."""
 _COUNT_ACTIVE = (
     sa.select(_j.c.kind, _j.c.worker_group, sa.func.count())
     .where(_j.c.state.in_([state.value for state in ACTIVE]), sa.not_(_j.c.dry_run))
@@ -159,7 +160,7 @@ def active(connection: Connection, table_id: str) -> list[str]:
 
 def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
     """Returns the table's last `limit` jobs without dry runs, newest first."""
-    return JOBS.many(connection, _RECENT_TOGETHER, {"of_table": table_id, "most": limit})
+    return RECENT.read(connection, {"of_table": table_id, "most": limit})
 
 
 def succeeded(connection: Connection, table_id: str, kind: JobKind, limit: int) -> list[Job]:
@@ -243,7 +244,10 @@ _UNKNOWN = (
     .order_by(_j.c.created_at)
     .with_for_update()
 )
-_WITH_UNKNOWN = sa.select(_j.c.table_id).where(schema.among(_j.c.table_id, "of_tables"), schema.JOB_IS_UNKNOWN)
+WITH_UNKNOWN: Reading[set[str]] = rows_of(
+    tuple[str], sa.select(_j.c.table_id).where(schema.among(_j.c.table_id, "of_tables"), schema.JOB_IS_UNKNOWN)
+).then(lambda rows: {table_id for (table_id,) in rows})
+"""Reads what `with_unknown` returns."""
 
 
 def unknown(connection: Connection, table_id: str) -> list[Job]:
@@ -253,7 +257,7 @@ def unknown(connection: Connection, table_id: str) -> list[Job]:
 
 def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]:
     """Returns the ids among these of tables that have jobs of unknown outcome."""
-    return set(connection.execute(_WITH_UNKNOWN, {"of_tables": list(table_ids)}).scalars())
+    return WITH_UNKNOWN.read(connection, {"of_tables": list(table_ids)})
 
 
 def begun(connection: Connection, table_ids: Collection[str] | None = None) -> list[Job]:

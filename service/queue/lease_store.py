@@ -300,7 +300,7 @@ def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[A
     )
 
 
-_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 _IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
 _HELD = JOBS.select().where(_IS_OF_ATTEMPT).with_for_update()
 HELD_ON_TABLES = JOBS.all_of(

@@ -25,7 +25,7 @@ MOST_QUEUED = 10_000
 
 # States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 _IS_OF_POLICY = _j.c.reason.is_not(None).label("is_of_policy")
 _OF_JOB = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.mutating, _j.c.worker_group)
 # Every submission executes these statements, so they are built once.

@@ -35,7 +35,7 @@ def reported(connection: Connection, job_id: str, attempt: int, outcome: Attempt
 
 
 # States are literals, because SQLite uses the partial index only with literals.
-_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 _LEASED_WITH = JOBS.select().where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
 ANY_LEASED_WITH = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
 _EXTEND = _j.update().where(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)

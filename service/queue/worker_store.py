@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from jobs.contract import WorkerInfo, WorkerState
 from service.db import schema
-from service.db.documents import Documents, rows_of
+from service.db.documents import Documents, Reading, rows_of
 from service.db.upsert import upsert
 from service.outcome.read_cost import ReadRates
 from service.queue.job import HELD
@@ -30,8 +31,7 @@ _PROBED = 9
 _IS_WORKER = _w.c.id == sa.bindparam("of_worker")
 _FRESH = sa.select(_w.c.state, _w.c.executors).where(_IS_WORKER, _w.c.last_seen > sa.bindparam("seen"))
 _SEEN = _w.update().where(_IS_WORKER, _w.c.last_seen <= sa.bindparam("seen"))
-# Literals, not parameters: only then does SQLite use the small partial index of held jobs.
-_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 # Each row has one of the jobs of a worker, if it holds any.
 _EVERY = (
     sa.select(_w.c.id, _INFOS.value().label("info"), _w.c.first_seen, _w.c.last_seen, _j.c.id.label("job_id"))
@@ -39,7 +39,11 @@ _EVERY = (
     .order_by(_w.c.last_seen.desc(), _w.c.id, _j.c.leased_at, _j.c.id)
 )
 
-_RATES = sa.select(_w.c.read_rates).where(_w.c.read_rates.is_not(None)).order_by(_w.c.last_seen.desc()).limit(_PROBED)
+RATES: Reading[ReadRates] = rows_of(
+    tuple[dict[str, Any]],
+    sa.select(_w.c.read_rates).where(_w.c.read_rates.is_not(None)).order_by(_w.c.last_seen.desc()).limit(_PROBED),
+).then(lambda rows: ReadRates.middle([each for (given,) in rows if (each := ReadRates.from_json(given))]))
+"""Reads what `read_rates` returns."""
 
 _PRECISION = timedelta(seconds=5)
 """Accuracy of `last_seen`. A coarse one saves writes, because workers call all the time."""
@@ -90,8 +94,7 @@ EVERY = rows_of(_Row, _EVERY).then(_workers)
 
 def read_rates(connection: Connection) -> ReadRates:
     """Returns the median read rates of the workers that have called last, as they have measured them."""
-    found = [each for row in connection.execute(_RATES) if (each := ReadRates.from_json(row.read_rates))]
-    return ReadRates.middle(found)
+    return RATES.read(connection)
 
 
 def prune(connection: Connection, before: datetime) -> int:

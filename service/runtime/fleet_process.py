@@ -128,7 +128,7 @@ class FleetProcess:
     def plan(self, config: SchedulerConfig) -> None:
         """Runs a round of `scheduler`. Raises the errors of `run`."""
         found = self._background(_plan, config)
-        if found and found.tables:
+        if found and found.has_events:
             self._here.database.notifier.notify()
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from service.db.documents import AtOnce
 from service.policies import policy_registry, store
 from service.policies.objective import BudgetSettings
 from service.policies.policy import PatternPolicy, TableLevel
@@ -16,6 +17,7 @@ from service.policies.precedence import PATTERN, TABLE, Effective, Subject
 from service.queue import attempt_figures
 
 _DAY = timedelta(days=1)
+_LEVELS = AtOnce(store.EVERY, store.OF_TABLES)
 _WORKER_HOURS = "worker_hours_per_day"
 _UNITS = {"gb_hours_per_day": "GB-hours", _WORKER_HOURS: "worker-hours"}
 MEMBERS = {"gb_hours_per_day": "gb_seconds", _WORKER_HOURS: "seconds"}
@@ -108,7 +110,7 @@ def read(
     """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups, whose hours
     of a day are given."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    patterns = store.every(connection)
+    patterns, own = _LEVELS.read(connection, {"of_tables": list(table_ids)})
     used = _Used(connection)
     found: list[SharedBudget] = []
     if worker_hours_by_group:
@@ -120,7 +122,7 @@ def read(
         found += of_groups(worker_hours_by_group, groups)
     are_shared = any(each.settings.get("budget") for each in patterns)
     subjects = policy_registry.subjects(connection) if are_shared else {}
-    found += of_levels(patterns, store.of_tables(connection, table_ids), subjects)
+    found += of_levels(patterns, own, subjects)
     if not found:
         return Budgets()
     spent: dict[Key, str] = {}

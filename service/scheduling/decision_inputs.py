@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Final
 
 from jobs.contract import JobKind, WriterEngine
 from jobs.format.lock_providers import is_provable
-from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
+from service.catalog import commit_store, table_store
 from service.delegation import plan_store
-from service.incidents import store
 from service.incidents.incident import with_misplaced_rows
 from service.model.formatting import count
-from service.policies import freeze_store, pause_store, windows
+from service.policies import windows
 from service.policies.freeze import lasting, next_start
-from service.policies.policy_registry import effective_of
 from service.policies.precedence import Subject
+from service.policies.precedence import effective as effective_policy
 from service.policies.settings import Mode
-from service.queue import breaker_store, job_store, worker_store
+from service.queue import job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import bucket_trends, cleaning, decision_store, delegated, first_freed
+from service.scheduling import bucket_trends, cleaning, decision_facts, delegated, first_freed
 from service.scheduling.admission import Situation
 from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
@@ -59,14 +58,12 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
+    from service.scheduling.decision_facts import DecisionFacts
     from service.scheduling.expected_costs import Costs
 
 POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
     kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED
 }
-_REMEMBERED = 60
-"""Number of a table's last jobs that are read for its job history."""
-
 _QUIET_WITHIN = timedelta(days=1)
 _RESIZES = 20
 """Number of a table's last resizes that are read for splits of no use."""
@@ -86,6 +83,7 @@ class DecisionInputs:
     closes_at: datetime | None  # When the open maintenance window ends or a freeze begins; None if neither is known.
     withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
+    has_gains: bool  # Whether a poll has yet to show what a job has gained.
     plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
     ended_plans: Sequence[delegated.PlanStatus] = ()
 
@@ -115,38 +113,33 @@ def inputs_of(
 ) -> DecisionInputs | None:
     """Returns the decision inputs, or None before the first poll of the table. `budgets` are the spent budgets; None to
     read them. `costs` are the known expected costs of jobs. Raises TableNotFoundError."""
-    table = table_store.get(connection, table_id)
-    stored = snapshot_store.find(connection, table_id)
+    facts = decision_facts.read(connection, table_id, now)
+    table, stored = table_store.existing(facts.table, table_id), facts.stored
     if stored is None:
         return None
-    snapshot = snapshot_store.with_partitions(connection, stored.snapshot)
-    sightings = watch_store.engines_of(connection, table_id)
-    effective = effective_of(connection, table)
+    before, recent, subject = facts.before, facts.recent, Subject.of(table)
+    snapshot = replace(stored.snapshot, partitions=facts.partitions)
+    sightings = facts.sightings.get(table_id, {})
+    effective = effective_policy(facts.patterns, subject, facts.own)
     policy = effective.policy
-    before = decision_store.latest(connection, table_id)
-    recent = job_store.recent(connection, table_id, _REMEMBERED)
-    unresolved = store.unresolved(connection, table_id)
-    changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
+    changes = [at for at in (effective.changed_at, facts.mended_at) if at]
     history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
     calendars = _calendars(policy, before, withdrawn_kinds(recent), now)
-    pause = paused(pause_store.pause_of(connection), policy)
-    freezes = freeze_store.not_ended(connection, now)
-    subject = Subject.of(table)
-    frozen = frozen_by(freezes, subject, now)
+    pause = paused(facts.pause, policy)
+    frozen = frozen_by(facts.freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
-    objective = table_objective(connection, table, effective, now, budgets)
+    objective = table_objective(connection, facts, effective, now, budgets)
     objective = replace(objective, work_seconds=work_seconds(costs, table_id))
     is_flink = has_flink(table, sightings)
-    contexts = _trigger_contexts(now, calendars, history, recent, objective, has_flink=is_flink)
-    for kind, last in before.items():
-        if kind in contexts:
-            contexts[kind] = replace(contexts[kind], has_waited=has_waited(last, now))
-    plans = plan_store.open_plans(connection, table_id)
-    facts = _facts(connection, table_id, plans, now, policy)
-    ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], facts)
+    contexts = _trigger_contexts(now, calendars, history, facts, objective, has_flink=is_flink)
+    plans = plan_store.open_plans(connection, table_id) if facts.has_plans else []
+    of_plans = _facts(connection, table_id, plans, now, policy)
+    ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], of_plans)
     plans = [plan for plan in plans if all(plan is not each.plan for each in ended)]
-    asked = {kind: delegated.decide(kind, plans, snapshot, contexts[kind], facts) for kind in DECIDED} if plans else {}
+    asked = (
+        {kind: delegated.decide(kind, plans, snapshot, contexts[kind], of_plans) for kind in DECIDED} if plans else {}
+    )
     situation = Situation(
         now=now,
         polled_at=snapshot.taken_at,
@@ -155,14 +148,13 @@ def inputs_of(
         group=policy.worker_group,
         paused=pause,
         frozen=frozen,
-        misplaced_rows=_misplaced_rows(unresolved),
+        misplaced_rows=_misplaced_rows(facts.unresolved),
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         history=history,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
         # Delegated plans do not wait for the minimum interval of the policy.
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
-    consumers = consumer_store.of_table(connection, table_id)
     counted = first_freed.Counted(
         has_sessions=WriterEngine.SPARK_SQL in table.writers.known_engines(sightings),
         has_flink=is_flink,
@@ -172,15 +164,15 @@ def inputs_of(
         policy=policy,
         snapshot=snapshot,
         context=contexts[DECIDED[0]],
-        incidents=unresolved,
+        incidents=facts.unresolved,
         tried=_attempted(recent),
         hazard=writer_hazard(table, sightings, has_hashing_config=bool(stored.hashing_config)),
-        consumers=consumers,
+        consumers=facts.consumers,
         has_flink=is_flink,
         must_stop_flink=is_flink and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
         one_sided=_one_sided(connection, snapshot, policy),
-        first_freed=first_freed.read(connection, snapshot, policy, consumers, now, writers=counted),
+        first_freed=first_freed.read(connection, snapshot, policy, facts.consumers, now, writers=counted),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -196,9 +188,10 @@ def inputs_of(
         situation=situation,
         before=before,
         calendars=calendars,
-        closes_at=min((at for at in (closes_at, next_start(freezes, subject, now)) if at), default=None),
+        closes_at=min((at for at in (closes_at, next_start(facts.freezes, subject, now)) if at), default=None),
         withdrawal=_withdrawal(pause, frozen, is_closed=is_closed),
         snapshot=snapshot,
+        has_gains=facts.has_gains,
         plans=plans,
         ended_plans=ended,
     )
@@ -206,10 +199,10 @@ def inputs_of(
 
 def read_objective(connection: Connection, table_id: str, now: datetime) -> tuple[TableObjective, TableSnapshot | None]:
     """Returns the objective of a table and its snapshot; None before the first poll. Raises TableNotFoundError."""
-    table = table_store.get(connection, table_id)
-    stored = snapshot_store.find(connection, table_id)
-    objective = table_objective(connection, table, effective_of(connection, table), now)
-    return objective, snapshot_store.with_partitions(connection, stored.snapshot) if stored else None
+    facts = decision_facts.read(connection, table_id, now)
+    subject = Subject.of(table_store.existing(facts.table, table_id))
+    objective = table_objective(connection, facts, effective_policy(facts.patterns, subject, facts.own), now)
+    return objective, replace(facts.stored.snapshot, partitions=facts.partitions) if facts.stored else None
 
 
 def _facts(
@@ -290,13 +283,13 @@ def _trigger_contexts(
     now: datetime,
     calendars: Mapping[JobKind, Calendar],
     history: Mapping[JobKind, JobHistory],
-    recent: Sequence[Job],
+    facts: DecisionFacts,
     objective: TableObjective,
     *,
     has_flink: bool,
 ) -> dict[JobKind, TriggerContext]:
-    own = frozenset(instant for job in recent for instant in job.instants)
-    withheld = withheld_plans(recent, now)
+    before, own = facts.before, frozenset(instant for job in facts.recent for instant in job.instants)
+    withheld = withheld_plans(facts.recent, now)
     return {
         kind: TriggerContext(
             now,
@@ -307,6 +300,7 @@ def _trigger_contexts(
             is_unfinished=history[kind].is_unfinished,
             objective=objective,
             seen_instant=history[kind].last_instant,
+            has_waited=kind in before and has_waited(before[kind], now),
             has_flink=has_flink,
         )
         for kind in DECIDED

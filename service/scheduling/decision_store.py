@@ -12,24 +12,29 @@ from sqlalchemy import Connection
 
 from jobs.contract import JobKind
 from service.db import schema
+from service.db.documents import Documents, Reading
 from service.db.page import Cursor, Page, PageRequest, among, page_of, within
 from service.scheduling.decision import DECIDED, Decision, Verdict
 
 _d = schema.decisions
 
-# Columns that a repetition does not change.
-_KEPT = ("id", "kind", "verdict", "code", "first_at", "count", "wanted_since", "job_id")
+# Columns that a repetition may change, besides its count.
+_FIGURES = ("because", "warning", "last_at")
 
 # Statements of a decision are built once, because building takes longer than executing. Each kind takes a single step
 # in the index, whatever the length of the table's history.
 _IS_OF_TABLE = _d.c.table_id == sa.bindparam("of_table")
-_LATEST = sa.select(_d).where(
-    _d.c.id.in_(
-        sa.union_all(
-            *(sa.select(sa.func.max(_d.c.id)).where(_IS_OF_TABLE, _d.c.kind == each.value) for each in DECIDED)
+_decisions = Documents(Decision, _d)
+LATEST: Reading[dict[JobKind, Decision]] = _decisions.all_of(
+    _decisions.select().where(
+        _d.c.id.in_(
+            sa.union_all(
+                *(sa.select(sa.func.max(_d.c.id)).where(_IS_OF_TABLE, _d.c.kind == each.value) for each in DECIDED)
+            )
         )
     )
-)
+).then(lambda found: {each.kind: each for each in found})
+"""Reads what `latest` returns."""
 
 
 def _current() -> sa.Select[Any]:
@@ -57,8 +62,7 @@ _REPEAT = _d.update().where(_d.c.id == sa.bindparam("of_id"))
 
 def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
     """Returns the latest decision of each kind."""
-    found = (Decision.of_row(row) for row in connection.execute(_LATEST, {"of_table": table_id}))
-    return {decision.kind: decision for decision in found}
+    return LATEST.read(connection, {"of_table": table_id})
 
 
 def current(connection: Connection, since: datetime, table_ids: Collection[str]) -> dict[str, dict[JobKind, Decision]]:
@@ -80,7 +84,8 @@ def record(
     for decision in decisions:
         last = before.get(decision.kind)
         if last and _is_repeated(decision, last):
-            repeated.append({"of_id": last.id, "count": last.count + 1, **decision.to_row(*_KEPT)})
+            figures = {name: getattr(decision, name) for name in _FIGURES}
+            repeated.append({"of_id": last.id, "count": last.count + 1, **figures})
         else:
             new.append({"table_id": table_id, **decision.to_row("id")})
     if new:

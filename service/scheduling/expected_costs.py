@@ -13,7 +13,7 @@ from service.queue.forecaster import Planned
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection
 
     from service.queue.forecaster import Forecaster
 
@@ -26,10 +26,10 @@ Costs = Mapping[tuple[str, JobKind], Cost]
 NO_COSTS: Costs = MappingProxyType({})
 
 
-def costs_of(engine: Engine, forecaster: Forecaster | None, table_ids: Iterable[str]) -> Costs:
+def costs_of(connection: Connection, forecaster: Forecaster | None, table_ids: Iterable[str]) -> Costs:
     """Returns the known expected costs of the jobs of these tables that make reads cheaper."""
     jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in table_ids for kind in WEIGHED}
-    return forecaster.costs(engine, jobs) if forecaster else NO_COSTS
+    return forecaster.costs_by(connection, jobs) if forecaster and jobs else NO_COSTS
 
 
 def work_seconds(costs: Costs, table_id: str) -> Mapping[JobKind, float]:

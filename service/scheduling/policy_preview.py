@@ -70,9 +70,9 @@ def of_pattern(
         kept = [each for each in patterns if each.pattern != pattern]
         before = effective_of_all(connection, patterns)
         after = effective_of_all(connection, kept if policy is None else [*kept, policy])
-    changed = [table_id for table_id, (_, found) in after.items() if found.policy != before[table_id][1].policy]
+        changed = [table_id for table_id, (_, found) in after.items() if found.policy != before[table_id][1].policy]
+        costs = costs_of(connection, forecaster, changed[:limit])
     shown = []
-    costs = costs_of(database.engine, forecaster, changed[:limit])
     for table_id in changed[:limit]:
         (name, new), (_, old) = after[table_id], before[table_id]
         starts = _starts(database, config, table_id, policy or pattern, costs)

@@ -79,6 +79,7 @@ class SchedulerResult:
 
     tables: int = 0
     jobs: tuple[str, ...] = ()
+    has_events: bool = False  # Whether events were published, for which others may wait.
 
     def __str__(self) -> str:
         return f"decided about {self.tables} tables; started: {', '.join(self.jobs) or 'nothing'}"
@@ -100,8 +101,9 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
-    facts = RoundFacts.read(database.engine, forecaster, due, now, config.worker_hours_by_group)
-    decided = 0
+        spent = budgets.read(connection, now, due, config.worker_hours_by_group) if due else budgets.Budgets()
+        facts = RoundFacts(costs_of(connection, forecaster, due), spent)
+    decided, has_events = 0, False
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once
     for table_id in due:
@@ -112,11 +114,11 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                job = _decide(
+                job, of_table = _decide(
                     connection, table_id, now, config, cipher=database.cipher, started=len(started), facts=facts
                 )
-                if job:
-                    started.append(job.id)
+                started += [job.id] if job else []
+                has_events |= of_table
         except DatabaseUnavailableError:
             raise
         except Exception:
@@ -125,19 +127,19 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with writing(database.engine) as connection:
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
-    if decided:
+    if has_events:
         database.notifier.notify()
     if started:
         log.info("Started by policy: %s", ", ".join(started))
-    return SchedulerResult(decided, tuple(started))
+    return SchedulerResult(decided, tuple(started), has_events)
 
 
 def evaluate(
     database: Database, table_id: str, config: SchedulerConfig, forecaster: Forecaster | None = None
 ) -> Evaluation:
     """Returns the decisions that would be made about a table now. Writes nothing. Raises TableNotFoundError."""
-    costs = costs_of(database.engine, forecaster, [table_id])
     with reading(database.engine) as connection:
+        costs = costs_of(connection, forecaster, [table_id])
         return evaluated(connection, table_id, database.clock(), config, costs)
 
 
@@ -177,8 +179,9 @@ def _decide(
     cipher: SecretCipher,
     started: int,
     facts: RoundFacts,
-) -> Job | None:
-    """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
+) -> tuple[Job | None, bool]:
+    """Decides about a claimed table. Returns the job that was started, and whether events were published. `started`
+    counts the jobs of this round."""
     inputs = inputs_of(connection, table_id, now, facts.budgets, facts.costs)
     withdrawn: list[str] = []
     if inputs and inputs.withdrawal and inputs.withdrawable:
@@ -186,7 +189,7 @@ def _decide(
         inputs = inputs_of(connection, table_id, now, facts.budgets, facts.costs)
     if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
-        return None
+        return None, False
     admissions = _admit(connection, inputs, config.limits, started)
     job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts, facts=facts)
     decisions = [_decision(kind, admissions[kind], inputs) for kind in DECIDED]
@@ -198,9 +201,9 @@ def _decide(
             log.warning("Table %s: %s", table_id, decision.warning)
     decision_store.record(connection, table_id, decisions, inputs.before)
     renew(connection, inputs, facts)
-    gain_store.record_overhead(
-        connection, table_id, inputs.objective.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at
-    )
+    if inputs.has_gains:
+        overhead = inputs.objective.cost_of_reads(inputs.snapshot).of_logs
+        gain_store.record_overhead(connection, table_id, overhead, inputs.snapshot.taken_at)
     if inputs.policy.objective.is_set:
         found = check(inputs.objective, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
         objective_store.record(connection, table_id, found, now)
@@ -211,7 +214,7 @@ def _decide(
         table = table_store.get(connection, table_id)
         events += [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)]
     outbox.publish(connection, events, now=now)
-    return job
+    return job, bool(events)
 
 
 def _record_plans(
@@ -319,25 +322,20 @@ def _start(
 def _decision(kind: JobKind, admission: Admission, inputs: DecisionInputs) -> Decision:
     now = inputs.situation.now
     last = inputs.before.get(kind)
-    decision = Decision(
-        kind=kind,
-        verdict=Verdict.RUN,
-        code="due",
-        because=admission.because,
-        first_at=now,
-        last_at=now,
-        warning=admission.warning,
-    )
+    code, params, since = "due", getattr(admission, "params", {}), None
     match admission:
-        case Run(params=params):
-            return replace(decision, params=params)
-        case Suggest(params=params):
-            return replace(decision, verdict=Verdict.SUGGEST, params=params)
+        case Run():
+            verdict = Verdict.RUN
+        case Suggest():
+            verdict = Verdict.SUGGEST
         case Skip(code=code):
-            return replace(decision, verdict=Verdict.SKIP, code=code)
+            verdict = Verdict.SKIP
         case Wait(code=code):
-            since = last.wanted_since if last and last.verdict is Verdict.WAIT else None
-            return replace(decision, verdict=Verdict.WAIT, code=code, wanted_since=since or now)
+            verdict = Verdict.WAIT
+            since = (last.wanted_since if last and last.verdict is Verdict.WAIT else None) or now
+    return Decision(
+        kind, verdict, code, admission.because, now, now, params=params, warning=admission.warning, wanted_since=since
+    )
 
 
 def _next_decision_at(inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None) -> datetime:

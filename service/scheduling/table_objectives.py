@@ -7,22 +7,24 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from service.catalog import commit_store
-from service.catalog.registration import Registration
+from service.outcome import read_store
 from service.outcome.table_objective import TableObjective
-from service.outcome.typical_reads import reads_of_table
+from service.outcome.typical_reads import known_or_assumed
 from service.policies.precedence import Effective
-from service.queue import attempt_figures, worker_store
+from service.queue import attempt_figures
 from service.scheduling import budgets as budgets_now
 from service.scheduling.budgets import Budgets
+from service.scheduling.decision_facts import DecisionFacts
 
 _DAY = timedelta(days=1)
 
 
 def table_objective(
-    connection: Connection, table: Registration, effective: Effective, now: datetime, budgets: Budgets | None = None
+    connection: Connection, facts: DecisionFacts, effective: Effective, now: datetime, budgets: Budgets | None = None
 ) -> TableObjective:
-    """Returns the objective of a table. `budgets` are the spent budgets; None to read them."""
-    settings = effective.policy.objective
+    """Returns the objective of a table that exists. `budgets` are the spent budgets; None to read them."""
+    settings, table = effective.policy.objective, facts.table
+    assert table is not None
     spends = budgets or budgets_now.read(connection, now, [table.id])
     overspent = spends.over(effective, table.id)
     spent, first_at = 0.0, None
@@ -30,8 +32,8 @@ def table_objective(
         spent, first_at = attempt_figures.gb_hours_since(connection, table.id, now - _DAY)
     return TableObjective(
         settings=settings,
-        rates=worker_store.read_rates(connection),
-        reads=reads_of_table(connection, table, now),
+        rates=facts.rates,
+        reads=known_or_assumed(connection, table, read_store.by_age(facts.reads, now), now),
         oldest_log_at=commit_store.oldest_log_at(connection, table.id) if settings.concerns_reads else None,
         gb_hours=spent,
         spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,

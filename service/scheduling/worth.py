@@ -7,24 +7,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.db.engine import reading
 from service.queue import job_store
 from service.queue.job import JobState
-from service.scheduling import budgets
-from service.scheduling.budgets import Budgets
-from service.scheduling.expected_costs import NO_COSTS, Costs, costs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
     from service.outcome.gain import Gain
     from service.queue.cost import Cost
-    from service.queue.forecaster import Forecaster
     from service.queue.job import Job
+    from service.scheduling.budgets import Budgets
     from service.scheduling.decision_inputs import DecisionInputs
+    from service.scheduling.expected_costs import Costs
 
 LONGEST_WAIT = timedelta(days=1)
 """After this time a job starts before others of its priority, whatever it saves."""
@@ -46,21 +42,6 @@ class RoundFacts:
 
     costs: Costs
     budgets: Budgets
-
-    @classmethod
-    def read(
-        cls,
-        engine: Engine,
-        forecaster: Forecaster | None,
-        due: Sequence[str],
-        now: datetime,
-        worker_hours_by_group: Mapping[str, float],
-    ) -> RoundFacts:
-        if not due:
-            return cls(NO_COSTS, Budgets())
-        with reading(engine) as connection:
-            spent = budgets.read(connection, now, due, worker_hours_by_group)
-        return cls(costs_of(engine, forecaster, due), spent)
 
 
 def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:

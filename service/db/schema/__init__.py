@@ -21,6 +21,7 @@ from service.db.schema.catalog import tables as tables
 from service.db.schema.catalog import watches as watches
 from service.db.schema.core import UtcDateTime as UtcDateTime
 from service.db.schema.core import among as among
+from service.db.schema.core import literals as literals
 from service.db.schema.core import metadata as metadata
 from service.db.schema.delegation import delegated_plans as delegated_plans
 from service.db.schema.delivery import DELIVERY_IS_OPEN as DELIVERY_IS_OPEN

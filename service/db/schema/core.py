@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -86,6 +86,12 @@ def _of_document(element: _Among, compiler: SQLCompiler, **more: Any) -> str:
 def _of_array(element: _Among, compiler: SQLCompiler, **more: Any) -> str:
     column, words = (compiler.process(each, **more) for each in element.clauses)
     return f"{column} = ANY ({words})"
+
+
+def literals(words: Iterable[str]) -> list[sa.ColumnElement[str]]:
+    """Returns constant words for `IN`. Both databases use a partial index only if they see that its condition holds,
+    and SQLAlchemy would write a statement with parameters anew for each call, as in `among`."""
+    return [sa.literal_column(f"'{each}'", sa.String()) for each in words]
 
 
 def among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from service.db.schema.core import UtcDateTime, metadata
+from service.db.schema.core import UtcDateTime, literals, metadata
 
 INCIDENT_INSTANT = "uq_incidents_instant"
 
@@ -26,8 +26,7 @@ incidents = sa.Table(
     sa.Index("ix_incidents_opened_at", "opened_at", "id"),
 )
 
-# Values are literals, because both databases use a partial index only if they see that the condition holds.
-INCIDENT_IS_STANDING = incidents.c.state.in_([sa.literal_column("'suspected'"), sa.literal_column("'open'")])
+INCIDENT_IS_STANDING = incidents.c.state.in_(literals(["suspected", "open"]))
 sa.Index(
     "ix_incidents_standing",
     incidents.c.table_id,

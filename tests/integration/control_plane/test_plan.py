@@ -218,7 +218,7 @@ def test_outside_the_window_no_job_starts_and_jobs_without_a_worker_are_withdraw
     # The window opens and closes without any other change.
     [job_id] = service.plan().jobs
     clock.advance(1800)
-    assert service.plan() == SchedulerResult(tables=1)
+    assert service.plan() == SchedulerResult(tables=1, has_events=True)
     job = service.job(job_id)
     assert (job.state, job.error and job.error.type) == (JobState.CANCELLED, "withdrawn")
     assert service.decision().code == "outside-window"

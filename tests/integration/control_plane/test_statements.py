@@ -13,13 +13,22 @@ from fastapi.testclient import TestClient
 from jobs.contract import Outcome, Result
 from service.api.app import create_app
 from service.model.errors import FleetUnavailableError
+from service.observation.poll import poll_table
+from service.observation.table_read import TableReader
+from service.policies import policy_registry
+from service.scheduling import scheduler
+from tests.integration.control_plane.planning import Service
+from tests.integration.control_plane.watching import A
 from tests.support.contexts import changed
+from tests.support.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from service.api.dependencies import AppContext
     from service.catalog.registration import Registration
+    from tests.integration.control_plane.watching import Watched
 
 pytestmark = pytest.mark.usefixtures("a_table")
 
@@ -87,6 +96,27 @@ def test_a_callback(calls: TestClient, engine: sa.Engine, a_table: Registration)
     with executed(engine) as statements:
         calls.post("/callbacks/hudi", json={**message, "hoodieWriteStat": []}).raise_for_status()
     assert len(statements) == 1, statements
+
+
+def test_a_commit_and_the_decision_about_its_table(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"p": {base_file(A, "001"): 10}})
+    table_id, engine, clock = watched.register(table), watched.engine, watched.clock
+    service = Service(engine, clock)
+    policy_registry.put_table(engine, clock, table_id, {"objective": {"least_worth": 3.0}})
+    read = TableReader(engine, {}, 100)
+    for number in range(2, 5):
+        clock.advance(60)
+        instant = f"{number:03d}"
+        table.commit(instant, {"p": {log_file(A, instant): 5}}, modified=clock().timestamp())
+        with executed(engine) as of_poll:
+            found = poll_table(engine, clock, watched.watch(table_id), read)
+        with executed(engine) as of_decision:
+            decided = scheduler.run_once(service.database, service.config)
+        assert (len(found.commits), decided.tables) == (1 if number > 2 else 2, 1)
+    # The first one is that of the test, the next three are those of the reader.
+    assert len(of_poll) <= 16, of_poll
+    assert len(of_decision) <= (7 if engine.dialect.name == "sqlite" else 9), of_decision
 
 
 def test_the_calls_of_a_worker(calls: TestClient, engine: sa.Engine) -> None:
