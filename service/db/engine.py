@@ -29,7 +29,6 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
 from service.db.database_files import DatabaseFiles
-from service.db.prepared import prepare
 from service.db.sqlite import Glances, open_sqlite
 from service.db.transaction import WRITES
 from service.db.turns import Turns
@@ -80,15 +79,12 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = 
             engine, _files[engine] = open_sqlite(parsed, options=_OPTIONS)
             _turns[engine] = Turns(_PAUSE_SECONDS if gives_way else 0.0)
             _glances[engine] = Glances(engine, _files[engine])
-            prepare(engine)
             return engine
         if backend == "postgresql":
             # The driver of PostgreSQL is an optional dependency.
             from service.db.postgresql import open_postgresql
 
-            engine = open_postgresql(parsed, connections=connections, options=_OPTIONS)
-            prepare(engine)
-            return engine
+            return open_postgresql(parsed, connections=connections, options=_OPTIONS)
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise SettingsError(
             f"The database URL cannot be used: {_first_line(error)}.",

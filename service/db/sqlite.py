@@ -160,8 +160,6 @@ class Glances:
         self._connection: sqlite3.Connection | None = None
         self._compiled: dict[sa.Select[Any], tuple[str, list[_Parameter]]] = {}
         sa.event.listen(engine, "engine_disposed", self._close)
-        # The listener is called all the same, and statements need not look for listeners.
-        engine._has_events = False
 
     def version(self) -> int:
         """Returns a number that each commit of any process changes. Raises sqlite3.Error and those of connecting."""

@@ -155,7 +155,10 @@ def versions(
     result of the function of this name. The time of a table's next poll is part of the version only if it is
     overdue."""
     given = {"after": after, "overdue": now - OVERDUE, "most": limit}
-    rows = connection.execute(_versions(connection.dialect.name), given)
+    found = connection.execute(_versions(connection.dialect.name), given)
+    # The values are compared as the driver returns them, which takes half the time of SQLAlchemy's rows.
+    rows = found.cursor.fetchall() if found.cursor else ()
+    found.close()
     return [Version(row[0], row[1], row[2], row[3], row[4], hash((row, decided.get(row[0])))) for row in rows]
 
 
