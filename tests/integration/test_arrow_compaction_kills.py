@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BUCKETS, PARTITIONS = 3, 2
 FIRST_ROWS, NEW_ROWS = 120, 6
 IN_OLD_METADATA = ".hoodie/metadata/.hoodie/*.deltacommit.requested"
+AFTER_METADATA = ".hoodie/metadata/.hoodie/timeline/*_*.deltacommit"
+AFTER_OLD_METADATA = ".hoodie/metadata/.hoodie/*.deltacommit"
 INDEX = BucketIndex(BUCKETS, ("id",))
 
 
@@ -47,8 +49,9 @@ def kills(version: int, rng: random.Random) -> list[tuple[Point, str]]:
         (step("comparing the record keys"), "attempt"),
         # The whole commit takes 0.6 s or a little more; a job that has ended cannot be killed.
         (before("the commit of the compaction", delay=rng.uniform(0.0, 0.4)), "writer"),
-        # The metadata table's commit comes before the table's own.
+        # The metadata table's commit is begun with the plan, and ends right before the table's own.
         (appears(IN_METADATA if version > 6 else IN_OLD_METADATA, delay=rng.uniform(0.0, 0.3)), "attempt"),
+        (appears(AFTER_METADATA if version > 6 else AFTER_OLD_METADATA), "attempt"),
         (after("the commit of the compaction"), "attempt"),
     ]
 
