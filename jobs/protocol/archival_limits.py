@@ -9,6 +9,7 @@ from which streaming writers resume.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
@@ -17,6 +18,7 @@ from msgspec import UNSET, structs
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
 from jobs.format.stream_positions import newest_positions
+from jobs.hudi import merging
 from jobs.hudi.client import WriteClient
 from jobs.hudi.records import Commit, Instant
 from jobs.hudi.table import HudiTable
@@ -27,6 +29,7 @@ from jobs.protocol import index_refusals
 RECENT = timedelta(hours=24)
 # A stream that resumes later may miss a part of its source anyway: Kafka keeps messages for seven days by default.
 RESUMED = timedelta(days=7)
+_HISTORIES, _HISTORY = ".hoodie/.schema", re.compile(r"(\d+)(?:_\d+)?\.schemacommit", re.ASCII)
 _CLEANED = frozenset({"cleaning", "replaced-files", "late-files"})
 """Types of limits that a cleaning removes."""
 
@@ -48,6 +51,7 @@ def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> lis
         *_of_cleaning(client),
         *_of_replacements(table, commits),
         *_of_streams(table, commits),
+        *_of_schema_on_read(table, instants),
         *_of_rollbacks(table, client),
         *_of_service(instants, params),
     ]
@@ -130,6 +134,21 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Archiva
             of = f" of query {query[:100]}" if query else ""
             reason = f"{instant} has the position{of} from which a stream goes on (`{key}`)"
             yield ArchivalLimit("stream-position", instant, reason, f"The position is kept for {RESUMED.days} days.")
+
+
+def _of_schema_on_read(table: HudiTable, instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:
+    """Yields the latest commit with the history of the schema. Hudi (1.2.0) takes no history of a commit that has left
+    the active timeline, and without it readers find no values in renamed columns
+    (`FileBasedInternalSchemaStorageManager.getValidInstants`). Compactions write none."""
+    if not merging.has_schema_on_read(table):
+        return
+    written = {match[1] for name in table.files_in(_HISTORIES) if (match := _HISTORY.fullmatch(name))}
+    if found := written.intersection(completed_commits(instants)):
+        latest = max(found)
+        reason = f"{latest} has the history of the schema, by which files from before a change of columns are read"
+        yield ArchivalLimit(
+            "schema-on-read", latest, reason, "The next commit of a writer with schema on read has it, too."
+        )
 
 
 def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[ArchivalLimit]:

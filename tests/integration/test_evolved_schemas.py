@@ -141,6 +141,17 @@ def test_renamed_columns_keep_their_values_when_partitions_are_dropped(
     assert audit["clean"], audit
 
 
+def test_the_history_of_renamed_columns_is_not_archived(spark: SparkSession, base: Path) -> None:
+    tables.write_table(spark, base, count=20, updates=1, partitioned=False, metadata=False)
+    altering(spark, base, RENAME, {"hoodie.metadata.enable": "false"})()
+    before = values(spark, base, "town")
+    for _ in range(2):
+        run_job(spark, base, "compaction", {"limit_file_groups": 1})
+    done = run_job(spark, base, "archival", {"retain": 2}).details
+    assert [each["type"] for each in done["limits"]] == ["schema-on-read"]
+    assert (done["archived"], values(spark, base, "town")) == (2, before)
+
+
 def test_a_column_that_comes_beside_a_clustering_plan_is_in_its_commit(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=40, table_type="COPY_ON_WRITE", num_buckets=None)
     plan = planned(spark, base, options)

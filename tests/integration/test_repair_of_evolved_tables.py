@@ -184,7 +184,8 @@ def test_a_column_that_is_renamed_beside_the_repair_keeps_its_values(
     assert rows_on_read(spark, base, names) == sorted(str([*row]) for row in tables.rows(spark, 0, 60).collect())
 
 
-@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_column_that_comes_beside_the_repair_stays(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type)
