@@ -18,7 +18,6 @@ from jobs.errors import FilesGoneError, HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.stale_writes import Group, StaleWrite, dated
-from jobs.hudi.deleting_rows import deleting_rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
 from jobs.hudi.records import Commit
@@ -105,11 +104,11 @@ def _apart(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Seque
 
 
 def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
-    """Returns the keys that these writes' logs in the stale file groups delete. The deletes of a log that was compacted
-    and cleaned are unknown; they are left out."""
+    """Returns the keys in the delete blocks (`HoodieDeleteBlock`) of these writes' logs in the stale file groups. The
+    deletes of a log that was compacted and cleaned are unknown; they are left out."""
     files = {commit.write.instant: commit.files for commit in commits}
     found: list[DeletedKey] = []
-    with translated("reading the deletes of stale writes"):
+    with translated("reading the delete blocks of stale writes"):
         for write in stale:
             for group in write.groups:
                 for path in files[write.instant].get(group[0], {}).get(group[1], []):
@@ -218,9 +217,9 @@ def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[De
     try:
         while reader.hasNext():
             block = reader.next()
-            if block.getLogBlockHeader().get(header) != instant:
+            if str(block.getBlockType().name()) != "DELETE_BLOCK" or block.getLogBlockHeader().get(header) != instant:
                 continue
-            for record in _deletes_of(table, block, group[0]):
+            for record in block.getRecordsToDelete():
                 value = record.getOrderingValue()
                 # A delete with 0 or null applies to every row, whatever its ordering value
                 # (`OrderingValues.getDefault`).
@@ -229,16 +228,6 @@ def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[De
     finally:
         reader.close()
     return found
-
-
-def _deletes_of(table: HudiTable, block: Any, partition: str) -> Any:
-    """Returns Hudi's `DeleteRecord`s for the deletes in a block of a log."""
-    kind = str(block.getBlockType().name())
-    if kind == "DELETE_BLOCK":
-        return block.getRecordsToDelete()
-    if kind.endswith("_DATA_BLOCK") and table.records_operations:
-        return deleting_rows(table.jvm).of(block, partition, ",".join(table.ordering_fields))
-    return ()
 
 
 def _has_rows_of(base: str, commit: Commit, path: str) -> bool:

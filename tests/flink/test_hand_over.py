@@ -65,6 +65,7 @@ def test_a_change_of_the_number_stops_the_flink_job_by_itself_and_no_row_is_lost
     assert found.none, found
 
 
+@pytest.mark.exhaustive
 def test_beside_a_running_flink_job_nothing_is_replaced(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -48,13 +48,7 @@ def without_effect(examined: Examined) -> Iterator[Finding]:
 def in_wrong_buckets(examined: Examined) -> Iterator[Finding]:
     """Finds deletes in logs of buckets that do not have their keys, in commits after a change of the number of buckets.
     Reads the logs in which these commits have deleted rows."""
-    # Hudi does not count the deletes that are rows.
-    has_uncounted = examined.table.records_operations
-    suspects = [
-        commit.write
-        for commit in _suspects(examined.table, examined.commits)
-        if has_uncounted or any(commit.deleted.values())
-    ]
+    suspects = [commit.write for commit in _suspects(examined.table, examined.commits) if any(commit.deleted.values())]
     counts: dict[str, int] = {}
     for each in misplaced(examined.table, suspects, examined.commits):
         counts[each.instant] = counts.get(each.instant, 0) + 1
