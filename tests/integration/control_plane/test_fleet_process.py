@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
+from jobs.contract import JobKind
 from service.api import health_problems, overview
 from service.api.app import create_app
 from service.api.overview_rows import WHOLE
@@ -31,6 +32,10 @@ from service.health.problems import Wanted
 from service.lake import reader_pool
 from service.metrics.installation import InProcess, Installation
 from service.model.errors import DatabaseUnavailableError, FleetUnavailableError, GroundskeeperError
+from service.policies import pause_store
+from service.policies.policy import Pause
+from service.queue import job_store
+from service.queue.job import Job
 from service.runtime import fleet_process
 from service.runtime.fleet_process import FleetProcess
 from service.scheduling import decision_store
@@ -171,7 +176,14 @@ def test_decisions_are_made_in_the_process(fleet: FleetProcess, here: Installati
     with reading(engine) as connection:
         decided = decision_store.current(connection, here.database.clock() - timedelta(hours=1), ids)
     assert {table_id: set(decisions) for table_id, decisions in decided.items()} == {key: set(DECIDED) for key in ids}
-    assert notified
+    assert not notified, "nobody waits for decisions"
+    now = here.database.clock()
+    with writing(engine) as connection:
+        job_store.submit(connection, Job("job_due", ids[0], JobKind.SYNC, now, now, reason="it is due"))
+        pause_store.pause(connection, Pause(now, "ada"))
+        decision_times.wake(connection, ids[0], now)
+    fleet.plan(SchedulerConfig())
+    assert notified, "the job was withdrawn"
 
 
 def test_writers_of_two_processes_take_turns(sqlite: sa.Engine, clock: FakeClock) -> None:
