@@ -76,8 +76,6 @@ def case(kind: str, point: dict[str, Any], *more: Any, **shape: Any) -> Any:
         case("clustering", AFTER_METADATA, SORTED, table_type=COW, index=None),
         case("clustering", AFTER_METADATA, SORTED),
         case("cleaning", {"at": "before", "name": "the clean"}, NEWEST, table_type=COW),
-        case("cleaning", {"at": "file", "name": ".hoodie/timeline/*.clean.inflight"}, NEWEST, table_type=COW),
-        case("cleaning", AFTER_METADATA, NEWEST, table_type=COW),
     ],
 )
 def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterwards(
