@@ -56,6 +56,7 @@ NAMES = {
     "logs of compactions",
     "lost commits",
     "markers",
+    "merge rules",
     "metadata table",
     "order of instants",
     "overwritten rows",
