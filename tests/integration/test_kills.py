@@ -19,6 +19,7 @@ from hudi import HudiTable as HudiRsTable
 
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.format.instants import wall_clock
+from jobs.hudi.jvm import jvm_of
 from jobs.protocol import replacement
 from jobs.protocol.writers import NEVER, seconds_until_next_write
 from tests.acceptance.storage import completed, left_behind, pending
@@ -38,8 +39,8 @@ SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().r
 BUCKETS_OF_WRITERS = 1
 PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
-# Seconds after which a writer waits for the lock; they are shorter than any lease.
-UNTIL_AT_THE_LOCK = 2.0
+# The time until a writer waits for the lock is shorter than this on any machine.
+UNTIL_AT_THE_LOCK = 120.0
 # Such a writer has read the number of buckets already, so a rescale that gets the lock first has to notice the write.
 # If the writer gets the lock late, the rescale waits for twice the longest pause between writes.
 WATCHING_A_WAITING_WRITER = {"settle_seconds": 5, "wait_seconds": 900}
@@ -333,7 +334,7 @@ class Scene:
         with ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as patch:
             patch.setattr(replacement, "seconds_until_next_write", until_the_next_write)
             writing = pool.submit(self.write)
-            time.sleep(UNTIL_AT_THE_LOCK)
+            self._wait_for_a_writer_at_the_lock()
             assert not writing.done(), writing.exception()
             details: dict[str, Any] = attempt(**WATCHING_A_WAITING_WRITER)
             stopped = writing.exception(120)
@@ -343,6 +344,15 @@ class Scene:
             self.may_be_left.add(f"marker folder {instant}")
             self.write()
         return details
+
+    def _wait_for_a_writer_at_the_lock(self) -> None:
+        """Waits until a thread of the session waits between two tries of Hudi's clients to get a lock."""
+        java = jvm_of(self.spark).java.java
+        threads = java.lang.management.ManagementFactory.getThreadMXBean()
+        end = time.monotonic() + UNTIL_AT_THE_LOCK
+        while "RetryHelper.start" not in java.util.Arrays.toString(threads.dumpAllThreads(False, False)):
+            assert time.monotonic() < end, "no writer waits for a lock"
+            time.sleep(0.05)
 
     # -- what must be true
 
