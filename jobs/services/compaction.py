@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
-from jobs.hudi.records import COMPACTION
+from jobs.hudi.records import COMPACTION, FileSlice
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult
@@ -125,7 +125,12 @@ def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Prob
     if not order.params.plans and not table.is_merge_on_read:
         problems = [NOT_MERGE_ON_READ.because()]
     problems = problems or rows.not_readable(table) or compaction_engines.refusals(table, order)
-    return problems or preflight.of_forgotten_columns(table, (item for item in table.file_slices() if item.log_files))
+    return problems or preflight.of_forgotten_columns(table, _to_merge(table))
+
+
+def _to_merge(table: HudiTable) -> Iterator[FileSlice]:
+    """Lists the slices with logs once they are asked for."""
+    yield from (item for item in table.file_slices() if item.log_files)
 
 
 def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
