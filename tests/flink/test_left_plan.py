@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from tests.flink.job import FlinkJob
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
-# A job with these options only plans; one that compacts by itself executes the plan as well.
-PLANS = {"compaction.schedule.enabled": "true", "compaction.delta_commits": "2"}
+# A job with these options only plans; one that compacts by itself executes the plan as well. Between a plan and the
+# stop there may be two commits, which are not enough for another plan.
+PLANS = {"compaction.schedule.enabled": "true", "compaction.delta_commits": "3"}
 COMPACTS = {**PLANS, "compaction.async.enabled": "true"}
+# A job plans in a thread of its own after a commit, also after that of its stop.
+STILL_SECONDS = 2.0
 EXPANSION = {"num_buckets": 8}
 
 
@@ -49,11 +52,15 @@ def requested(base: Path) -> list[str]:
 
 
 def left_on(base: Path) -> list[str]:
-    """Waits until a stopped job has committed, and returns the compaction plans that are still pending."""
+    """Waits until a stopped job has committed and plans nothing more, and returns the compaction plans that are still
+    pending."""
     deadline = time.monotonic() + timeline.PATIENCE_SECONDS
-    while set(pending := timeline.pending(base)) - set(requested(base)):
+    pending, since = timeline.pending(base), time.monotonic()
+    while set(pending) - set(requested(base)) or time.monotonic() < since + STILL_SECONDS:
         assert time.monotonic() < deadline, pending
         time.sleep(0.05)
+        if (found := timeline.pending(base)) != pending:
+            pending, since = found, time.monotonic()
     return pending
 
 
