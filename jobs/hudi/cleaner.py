@@ -100,7 +100,7 @@ class Cleaner(ClientPart):
         delete needed files. The answer stays true while the lock is held."""
         return self._outdating() == plan.made_after
 
-    def request(self, plan: CleanPlan, require: Callable[[], None] = lambda: None) -> None:
+    def request(self, plan: CleanPlan, require: Callable[[], None]) -> None:
         """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held. `require`
         raises if it was lost meanwhile: a savepoint may have been made since the plan was checked, so the plan is
         removed before anybody executes it."""

@@ -112,11 +112,11 @@ def schema_on_read_of(table: HudiTable) -> dict[str, str]:
         return {LATEST: str(table.jvm.hudi.internal.schema.utils.SerDeHelper.toJson(found.get()))}
 
 
-def forgotten_changes(table: HudiTable) -> dict[str, int]:
-    """Returns the columns that schema on read has renamed, or given the name of a dropped column
-    (`SchemaHistory.changed`), if the latest commit knows nothing of it, because its writer had no schema on read.
-    Readers then look for the columns of all files by their names of now, also those by schema on read (1.2.0)."""
-    changed = history_of(table).changed(types=False)
+def forgotten_changes(table: HudiTable, history: SchemaHistory) -> dict[str, int]:
+    """Returns the columns that schema on read has renamed, or given the name of a dropped column, by the table's
+    `history` (`SchemaHistory.changed`), if the latest commit knows nothing of it, because its writer had no schema on
+    read. Readers then look for the columns of all files by their names of now, also those by schema on read (1.2.0)."""
+    changed = history.changed(types=False)
     return changed if changed and not has_schema_on_read(table) else {}
 
 

@@ -25,9 +25,10 @@ def check_compaction(table: HudiTable, instant: str) -> None:
     """Raises RefusedError if the plan reads files that are gone, or columns have changed by schema on read since, and
     PathOutsideTableError for a path outside of the table. The new files would have the new columns, and readers would
     look for the old ones, because the plan is older (Hudi 1.2.0)."""
-    later = sorted(name for name, version in history_of(table).changed().items() if version > int(instant))
+    history = history_of(table)
+    later = sorted(name for name, version in history.changed().items() if version > int(instant))
     refuse([COLUMNS_CHANGED.because(", ".join(later[:5]), hint=f"Roll {instant} back.")] if later else [])
-    forgotten = forgotten_changes(table)
+    forgotten = forgotten_changes(table, history)
     for plan in pending_plans(table, COMPACTION_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:

@@ -57,13 +57,16 @@ def _found(table: HudiTable, partitions: Sequence[Expired]) -> dict[str, Problem
         before = base_files.read(table, paths, schema=_KEYS)
         now = rows.of_partitions(table, [each.partition for each in partitions]).select(PARTITION_PATH, RECORD_KEY)
         gone = before.join(now, [PARTITION_PATH, RECORD_KEY], "left_anti")
-        # Usually none has left, and then the index need not be read.
-        if (left := gone.cache()).isEmpty():
-            return {}
-        away = index_entries.partitions_of_keys(table, left).where(F.col("there") != F.col(PARTITION_PATH))
-        first = F.min(F.struct(RECORD_KEY, "there")).alias("first")
-        counted = away.groupBy(PARTITION_PATH).agg(F.count("*").alias("keys"), first).collect()
-        left.unpersist()
+        left = gone.cache()
+        try:
+            # Usually none has left, and then the index need not be read.
+            if left.isEmpty():
+                return {}
+            away = index_entries.partitions_of_keys(table, left).where(F.col("there") != F.col(PARTITION_PATH))
+            first = F.min(F.struct(RECORD_KEY, "there")).alias("first")
+            counted = away.groupBy(PARTITION_PATH).agg(F.count("*").alias("keys"), first).collect()
+        finally:
+            left.unpersist()
     return {
         row[PARTITION_PATH]: ROWS_MOVED_AWAY.because(
             f"'{row[PARTITION_PATH]}': {row['keys']} keys, such as '{row['first'][0]}', now in '{row['first'][1]}'"

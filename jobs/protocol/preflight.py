@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from jobs.contract import Problem, WorkOrder
 from jobs.dataplane import parquet_layout
@@ -29,6 +29,7 @@ from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.table import HudiTable
+from jobs.problems.problem_type import ProblemType
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
 from jobs.problems.tables import (
     BASE_FILES_NOT_PARQUET,
@@ -108,22 +109,24 @@ def of_repair(table: HudiTable) -> list[Problem]:
 def columns_changed(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
     """Returns the refusal of new files with the rows of these slices, if some of their files are older than a change of
     the columns by schema on read."""
-    changed = merging.history_of(table).changed()
-    if not changed or not any(is_older(item, max(changed.values())) for item in slices):
-        return []
-    return [COLUMNS_CHANGED.because(", ".join(sorted(changed)[:5]))]
+    return _of_older_files(COLUMNS_CHANGED, merging.history_of(table).changed(), slices)
 
 
 def of_forgotten_columns(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
     """Returns the refusal to merge these slices, if some of their files are older than a change of columns by schema on
     read that the latest commit does not know (`merging.forgotten_changes`)."""
-    changed = merging.forgotten_changes(table)
-    if not changed or not any(is_older(item, max(changed.values())) for item in slices):
+    changed = merging.forgotten_changes(table, merging.history_of(table))
+    return _of_older_files(SCHEMA_ON_READ_FORGOTTEN, changed, slices)
+
+
+def _of_older_files(problem: ProblemType, changed: Mapping[str, int], slices: Iterable[FileSlice]) -> list[Problem]:
+    """Returns the problem with the changed columns, if a file of a slice is older than the latest change."""
+    if not changed or not any(_is_older(item, max(changed.values())) for item in slices):
         return []
-    return [SCHEMA_ON_READ_FORGOTTEN.because(", ".join(sorted(changed)[:5]))]
+    return [problem.because(", ".join(sorted(changed)[:5]))]
 
 
-def is_older(item: FileSlice, version: int) -> bool:
+def _is_older(item: FileSlice, version: int) -> bool:
     """Returns whether a file of the slice is of an instant before this one. The logs of table version 6 have the
     instant of the base file."""
     names = [parse_base_file_name(item.base_name)] if item.base_file else []

@@ -192,5 +192,6 @@ class Cleans:
                         self._deletes(plan)
                         if plan:
                             client.cleaner.request(plan, lock.verify)
-                        lock.verify()
+                        else:
+                            lock.verify()
                         return plan, client.cleaner.execute()

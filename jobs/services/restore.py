@@ -153,11 +153,14 @@ def _undone(attempt: Attempt[RestoreParams]) -> RestoreResult:
     commits = attempt.table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     later = _later(commits, commit) if commit else []
+    undone = {each.write.instant for each in later}
     return RestoreResult(
         savepoint=to,
         rolled_back=tuple(each.write.instant for each in later),
         writers_commits=sum(each.write.brings_rows for each in later),
-        streams=undone_queries([each.extra for each in later], [each.extra for each in commits if each not in later]),
+        streams=undone_queries(
+            [each.extra for each in later], [each.extra for each in commits if each.write.instant not in undone]
+        ),
     )
 
 

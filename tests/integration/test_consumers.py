@@ -99,7 +99,7 @@ def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
     with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.clean.commits.retained": "1"}) as client:
         planned = client.cleaner.plan()
         assert planned is not None
-        client.cleaner.request(planned)
+        client.cleaner.request(planned, lambda: None)
     [plan] = [item.requested for item in table.instants() if item.action == "clean"]
     behind = {"consumers": [{"name": "warehouse", "instant": seen}]}
     for params in ({"plans": [plan]}, {"retain": 10}):
