@@ -347,10 +347,9 @@ class Scene:
 
     def _wait_for_a_writer_at_the_lock(self) -> None:
         """Waits until a thread of the session waits between two tries of Hudi's clients to get a lock."""
-        java = jvm_of(self.spark).java.java
-        threads = java.lang.management.ManagementFactory.getThreadMXBean()
+        threads = jvm_of(self.spark).java.java.lang.management.ManagementFactory.getThreadMXBean()
         end = time.monotonic() + UNTIL_AT_THE_LOCK
-        while "RetryHelper.start" not in java.util.Arrays.toString(threads.dumpAllThreads(False, False)):
+        while not any("RetryHelper.start" in str(thread) for thread in threads.dumpAllThreads(False, False)):
             assert time.monotonic() < end, "no writer waits for a lock"
             time.sleep(0.05)
 
