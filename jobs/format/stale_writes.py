@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
+from jobs.format import kafka_connect
+
 Group = tuple[str, str]
 """Partition path and file id."""
 By = TypeVar("By")
@@ -68,7 +70,9 @@ class CompletedWrite:
 
 def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
     """Returns the operation of a commit by its `WriteOperationType` and its extra metadata."""
-    return RESCALE if RESCALED_KEY in extra else operation
+    if RESCALED_KEY in extra:
+        return RESCALE
+    return kafka_connect.OPERATION if kafka_connect.made(operation, extra) else operation
 
 
 class Doubt(StrEnum):

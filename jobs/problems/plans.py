@@ -154,7 +154,7 @@ NOT_PARTITIONED: Final = ProblemType(
 FILE_IDS_REPEAT: Final = ProblemType(
     "file-ids-repeat",
     "Writers of this table reuse file ids, so later rows would go to replaced file groups, where no reader sees them",
-    why="Dropping a partition replaces its file groups, and readers then ignore all files with their ids. Writers of "
+    why="The job replaces file groups, and readers then ignore all files with their ids. Writers of "
     "this table reuse these ids, so no reader would see the rows that they write later.",
     example="consistent-hashing bucket index, or non-blocking concurrency control",
     hint="Delete the rows of old partitions by DELETE statements instead.",

@@ -19,9 +19,9 @@ def java() -> list[str]:
     return [str(home / "bin" / "java"), *options.split()]
 
 
-def class_path(group: str, name: str, version: str) -> str:
-    """Returns the class path of an artifact with its dependencies. The first call on a machine fetches them by
-    PySpark's Ivy."""
+def class_path(group: str, name: str, version: str, *, alone: bool = False) -> str:
+    """Returns the class path of an artifact with its dependencies, or `alone`. The first call on a machine fetches them
+    by PySpark's Ivy."""
     [ivy] = JARS_OF_SPARK.glob("ivy-*.jar")
     folder = CACHE / "servers"
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,6 +33,7 @@ def class_path(group: str, name: str, version: str) -> str:
             unfinished = found.with_suffix(".unfinished")
             command = [*java(), "-Xmx256m", "-jar", ivy, "-cache", folder / "ivy", "-cachepath", unfinished]
             command += ["-confs", "default", "-dependency", group, name, version]
+            command += ["-notransitive"] if alone else []
             done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
             unfinished.replace(found)

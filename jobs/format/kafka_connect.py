@@ -1,0 +1,30 @@
+"""Marks of Hudi's sink for Kafka Connect (`hudi-kafka-connect`).
+
+The sink has one file group for each partition of the topic in each partition of the table. Its file id is a digest of
+both (`AbstractConnectWriter`), so the sink writes to the same file groups after each restart. All rows get this place
+in advance and are written as `UPSERT_PREPPED`, also the first ones with their keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+OFFSETS = "kafka.commit.offsets"
+"""Key in the extra metadata of each commit of the sink (`ConnectTransactionCoordinator`)."""
+
+OPERATION = "KAFKA_CONNECT"
+"""The operation of such a commit, in place of a `PREPPED` one, which stands for rows that a statement has found."""
+
+_PREPPED = frozenset({"UPSERT_PREPPED", "BULK_INSERT_PREPPED"})  # Merge-on-read and copy-on-write.
+_FILE_ID = re.compile(r"[0-9A-F]{32}(-[0-9]+)?")
+
+
+def made(operation: str | None, extra: Container[str]) -> bool:
+    """Returns whether the sink made a commit with this `WriteOperationType` and these keys of extra metadata."""
+    return OFFSETS in extra and operation in _PREPPED
+
+
+def is_file_id(text: str) -> bool:
+    """Returns whether this is a file id of the sink. Hudi's other file ids are or contain UUIDs."""
+    return _FILE_ID.fullmatch(text) is not None

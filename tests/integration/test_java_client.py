@@ -1,0 +1,100 @@
+"""Tests jobs on tables that Hudi's client for Java writes, and Hudi's sink for Kafka Connect with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.java_client import JavaClient
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+_STOPPED = {"writers_stopped": True}
+
+
+@pytest.fixture
+def options(spark: SparkSession, base: Path) -> dict[str, str]:
+    """A table with 20 rows of Spark in two partitions."""
+    found = tables.writer_options(base, num_buckets=None, **{"hoodie.index.type": "SIMPLE"})
+    tables.upsert(tables.rows(spark, 0, 20, partitions=2).select("id", "ts", "dt"), base, found)
+    return found
+
+
+@pytest.fixture
+def client(spark: SparkSession, base: Path, options: dict[str, str]) -> Iterator[JavaClient]:
+    own = {"hoodie.index.type": "INMEMORY", "hoodie.parquet.small.file.limit": "0"}
+    found = JavaClient(spark, base, {**options, **own})
+    yield found
+    found.close()
+
+
+def _read(spark: SparkSession, base: Path) -> dict[str, int]:
+    """Returns `ts` by key, as readers find it by the metadata table and by listing."""
+    found = []
+    for metadata in ("true", "false"):
+        frame = spark.read.format("hudi").option("hoodie.metadata.enable", metadata).load(str(base))
+        rows = [(row.id, row.ts) for row in frame.select("id", "ts").collect()]
+        assert len(rows) == len(dict(rows))
+        found.append(dict(rows))
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_rows_of_kafka_connect_are_found_again_after_their_file_groups_were_replaced(
+    spark: SparkSession, base: Path, client: JavaClient
+) -> None:
+    expected = {f"k{number}": 0 for number in range(20)}
+    client.connect(range(20, 40), 1)
+    run_job(spark, base, "compaction", index=None)
+    client.connect(range(30, 50), 2)
+    expected |= {f"k{number}": 1 if number < 30 else 2 for number in range(20, 50)}
+    assert _read(spark, base) == expected
+
+    for kind, params in {
+        "clustering": {},
+        "partition_ttl": {"days_retain": 30},
+        "bucket_index": {"action": "adopt", "num_buckets": 2, "hash_fields": ["id"]},
+    }.items():
+        with pytest.raises(RefusedError, match="sink for Kafka Connect") as refused:
+            run_job(spark, base, kind, params, index=None, declared=_STOPPED if kind == "bucket_index" else None)
+        assert "file-ids-repeat" in {each.type for each in refused.value.reasons}
+
+    # Somebody takes the sink for stopped, but it goes on.
+    run_job(spark, base, "clustering", index=None, declared=_STOPPED)
+    assert _read(spark, base) == expected
+    instant = client.connect(range(40, 60), 3)
+    expected |= {f"k{number}": 3 for number in range(40, 60)}
+    stale = run_job(spark, base, "audit", index=None).details["stale_writes"]
+    assert [(each["instant"], each["operation"]) for each in stale] == [(instant, "KAFKA_CONNECT")]
+
+    repaired = run_job(spark, base, "repair", index=None).details
+
+    assert (repaired["repaired"], repaired["rows"], repaired["superseded"]) == ([instant], 20, 0)
+    assert _read(spark, base) == expected
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+def test_rows_of_an_index_in_memory_are_found_again_after_a_clustering(
+    spark: SparkSession, base: Path, client: JavaClient
+) -> None:
+    # The index of Java is one for all tables of a process, so these keys are in no other test.
+    client.upsert(range(120, 140), 1)
+    run_job(spark, base, "clustering", index=None)
+    client.upsert(range(130, 150), 2)
+    assert not run_job(spark, base, "audit", index=None).details["clean"]
+
+    repaired = run_job(spark, base, "repair", index=None).details
+
+    expected = {f"k{number}": 0 for number in range(20)}
+    expected |= {f"k{number}": 1 if number < 130 else 2 for number in range(120, 150)}
+    assert (repaired["rows"], _read(spark, base)) == (10, expected)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
