@@ -263,6 +263,7 @@ def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Pr
     problems += preflight.no_meta_fields(table)
     if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
         problems.append(FILE_IDS_REPEAT.because("consistent-hashing bucket index, or non-blocking concurrency control"))
+    problems += preflight.of_kafka_connect(table.file_slices())
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
         problems.append(SECONDARY_INDEX.because(", ".join(values)))
     title = "The table has commits whose rows no reader sees; they may belong to these partitions"
