@@ -7,7 +7,6 @@ in advance and are written as `UPSERT_PREPPED`, also the first ones with their k
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 
 OFFSETS = "kafka.commit.offsets"
@@ -17,14 +16,8 @@ OPERATION = "KAFKA_CONNECT"
 """The operation of such a commit, in place of a `PREPPED` one, which stands for rows that a statement has found."""
 
 _PREPPED = frozenset({"UPSERT_PREPPED", "BULK_INSERT_PREPPED"})  # Merge-on-read and copy-on-write.
-_FILE_ID = re.compile(r"[0-9A-F]{32}(-[0-9]+)?")
 
 
 def made(operation: str | None, extra: Container[str]) -> bool:
     """Returns whether the sink made a commit with this `WriteOperationType` and these keys of extra metadata."""
     return OFFSETS in extra and operation in _PREPPED
-
-
-def is_file_id(text: str) -> bool:
-    """Returns whether this is a file id of the sink. Hudi's other file ids are or contain UUIDs."""
-    return _FILE_ID.fullmatch(text) is not None

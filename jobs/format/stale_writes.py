@@ -67,6 +67,11 @@ class CompletedWrite:
     def brings_rows(self) -> bool:
         return self.operation not in SERVICES
 
+    @property
+    def hidden_by_itself(self) -> frozenset[Group]:
+        """The file groups to which it wrote rows, and which it replaced as well."""
+        return self.written & self.replaced if self.brings_rows else frozenset()
+
 
 def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
     """Returns the operation of a commit by its `WriteOperationType` and its extra metadata."""
@@ -79,8 +84,12 @@ class Doubt(StrEnum):
     """Reasons why the replacement may have copied a commit's rows, or removed them on purpose. `OVERWRITTEN`: a
     writer's overwrite or deletion of partitions replaced the file groups, or the replacing operation is unknown.
     `ORDER`: no time shows that the write began after the replacement had completed. `CLOCKS`: the times show that, but
-    come from clocks that disagree."""
+    come from clocks that disagree. `ITSELF`: the commit is an overwrite that has replaced the file groups to which it
+    wrote, as one by Flink with non-blocking concurrency control (Hudi 1.2.0, which gives its file groups the ids of the
+    old ones). A rollback
+    undoes it, a repair could not tell its rows from those that it removed."""
 
+    ITSELF = "itself"
     OVERWRITTEN = "overwritten"
     ORDER = "order"
     CLOCKS = "clocks"
@@ -129,6 +138,9 @@ def stale_writes(
                 note(other, replaced)
         if write.brings_rows:
             note(write, gone)
+            if write.hidden_by_itself:
+                groups = dict.fromkeys(write.hidden_by_itself, write.instant)
+                found[write.instant] = StaleWrite(write.instant, write.operation, groups, Doubt.ITSELF)
             earlier.append(write)
         for instant in write.repaired:
             found.pop(instant, None)

@@ -31,7 +31,8 @@ class StaleWrite(Part, frozen=True, kw_only=True):
     doubt: Annotated[
         str | None,
         Spec(
-            "Why this is not certain: `overwritten`: the owner's overwrite or deletion replaced the file groups;"
+            "Why this is not repaired by itself: `itself`: an overwrite that replaced the file groups it wrote to;"
+            " `overwritten`: the owner's overwrite or deletion replaced the file groups;"
             " `order`: the order of completion is unknown; `clocks`: the writers' clocks disagree"
         ),
     ]

@@ -154,10 +154,11 @@ NOT_PARTITIONED: Final = ProblemType(
 FILE_IDS_REPEAT: Final = ProblemType(
     "file-ids-repeat",
     "Writers of this table reuse file ids, so later rows would go to replaced file groups, where no reader sees them",
-    why="The job replaces file groups, and readers then ignore all files with their ids. Writers of "
-    "this table reuse these ids, so no reader would see the rows that they write later.",
+    why="Readers ignore all files with the ids of replaced file groups. Dropping a partition replaces its file groups, "
+    "and so does a clustering. Writers of this table reuse these ids, so no reader would see the rows that they write "
+    "later.",
     example="consistent-hashing bucket index, or non-blocking concurrency control",
-    hint="Delete the rows of old partitions by DELETE statements instead.",
+    hint="Compactions and cleanings are safe. Delete the rows of old partitions by DELETE statements.",
 )
 SECONDARY_INDEX: Final = ProblemType(
     "secondary-index",

@@ -62,6 +62,15 @@ NOT_A_PLAIN_WRITE: Final = ProblemType(
     example="20260101120000000 (insert_overwrite)",
     hint="A `restore` to a savepoint undoes such commits as well.",
 )
+OVERWRITE_HIDES_ITSELF: Final = ProblemType(
+    "overwrite-hides-itself",
+    "An overwrite has replaced the file groups to which it wrote; its rows cannot be told from removed ones",
+    why="Flink gives file groups fixed ids under non-blocking concurrency control, also in an `INSERT OVERWRITE` (Hudi"
+    " 1.2.0), which therefore replaces what it writes. Readers see neither its rows nor those from before.",
+    example="20260101120000000",
+    hint="Roll it back, as long as it is the latest commit; later ones have to be rolled back first. If the rows are"
+    " not needed, name it in `accepted`.",
+)
 NOT_THE_LATEST: Final = ProblemType(
     "not-the-latest",
     "Only the latest completed commit can be rolled back",

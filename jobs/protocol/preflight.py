@@ -22,13 +22,14 @@ from jobs.format.bucket_rules import (
     not_a_multiple,
     too_unlike,
 )
-from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.file_names import is_of_kafka_connect, parse_base_file_name, parse_log_file_name
 from jobs.format.meta_columns import OPERATION
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.table import HudiTable
+from jobs.problems.plans import FILE_IDS_REPEAT
 from jobs.problems.problem_type import ProblemType
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
 from jobs.problems.tables import (
@@ -238,6 +239,20 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
 def non_blocking(slices: Iterable[FileSlice]) -> bool:
     """Returns whether file groups have the ids of writers that do not block each other (NBCC)."""
     return any(_NBCC_FILE_ID.match(item.file_id) for item in slices)
+
+
+def of_repeated_ids(slices: Collection[FileSlice]) -> list[Problem]:
+    """Returns the refusals to replace these file groups, if their writers go on with the same file ids."""
+    return [*([NON_BLOCKING_WRITERS.because()] if non_blocking(slices) else []), *of_kafka_connect(slices)]
+
+
+def of_kafka_connect(slices: Iterable[FileSlice]) -> list[Problem]:
+    """Returns the refusal to replace file groups of Hudi's sink for Kafka Connect, which writes to the same file ids as
+    long as it exists, also after a new start."""
+    found = next((item for item in slices if is_of_kafka_connect(item.file_id)), None)
+    if found is None:
+        return []
+    return [FILE_IDS_REPEAT.because(f"partition '{found.partition}', file group {found.file_id}: Kafka Connect's sink")]
 
 
 def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterator[Problem]:

@@ -7,20 +7,13 @@ each checkpoint. Rows that are rolled back or conflict are lost, because their c
 Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config this first read loses rows
 wherever the bucket index prunes (`PartitionBucketIndexSupport.computeCandidateFileNames` confuses "any bucket" with
 "none"), so the statement commits without them. `hoodie.bucket.index.query.pruning=false` prevents this.
-
-Hudi's sink for Kafka Connect goes on with its file ids for ever (`jobs.format.kafka_connect`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from jobs.contract import Problem, WorkOrder, WriterEngine
-from jobs.format import kafka_connect
 from jobs.hudi import hashing_config
-from jobs.hudi.records import FileSlice
 from jobs.hudi.table import HudiTable
-from jobs.problems.plans import FILE_IDS_REPEAT
 from jobs.problems.rescales import FLINK_MAY_BE_RUNNING, SQL_STATEMENTS_LOSE_ROWS
 
 PRUNING = "hoodie.bucket.index.query.pruning"
@@ -54,29 +47,6 @@ def of_flink_with_ranges(evidence: str | None) -> list[Problem]:
     title = "A Flink job may not go on with new ranges"
     hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
     return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
-
-
-def of_kafka_connect(table: HudiTable, order: WorkOrder, slices: Iterable[FileSlice]) -> list[Problem]:
-    """Returns the refusal to replace these file slices, if the sink for Kafka Connect made any of their file groups."""
-    if table.declared.writers_stopped or order.writers_stopped:
-        return []
-    found = next((item for item in slices if kafka_connect.is_file_id(item.file_id)), None)
-    if found is None:
-        return []
-    evidence = f"Hudi's sink for Kafka Connect writes to file group {found.file_id} in partition '{found.partition}'"
-    hint = "If the sink will never write this table again, stop all writers, PATCH the table with "
-    hint += '`{"writers": {"stopped": true}}`, run the job, and take that back. Compaction and cleaning need no stop.'
-    return [FILE_IDS_REPEAT.because(evidence, hint=hint)]
-
-
-def of_adoption_from_kafka_connect(table: HudiTable) -> list[Problem]:
-    """Returns the refusal to give buckets to a table into which the sink for Kafka Connect writes: the sink has no
-    bucket index (`JavaHoodieIndexFactory`)."""
-    if not (seen := [each for each in table.commits() if each.write.operation == kafka_connect.OPERATION]):
-        return []
-    evidence = f"{seen[-1].write.instant} was committed by Hudi's sink for Kafka Connect, which has no bucket index"
-    hint = "Let another writer take over the topic. The job is possible once the sink's commits are archived."
-    return [FILE_IDS_REPEAT.because(evidence, hint=hint)]
 
 
 def of_sql_statements(table: HudiTable) -> list[Problem]:

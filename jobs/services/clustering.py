@@ -84,8 +84,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
         problems += [*preflight.columns_changed(table, chosen), *rows.not_readable(table)]
         problems += writer_engines.of_running_flink(table, order)
-        problems += writer_engines.of_kafka_connect(table, order, chosen)
-        problems += held.refusals(table)
+        problems += [*held.refusals(table), *preflight.of_repeated_ids(chosen)]
     if order.dry_run:
         planned = held.free if sort_by or in_buckets else hudis_clustering.mergeable(held.free)
         if not (in_buckets or problems):

@@ -66,9 +66,9 @@ def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, look
     older = [
         *problems,
         *preflight.no_meta_fields(table),
+        *preflight.of_repeated_ids(table.file_slices()),
         *older_hudi.against_merging_by_hudi(table, table.file_slices()),
     ]
-    older += writer_engines.of_kafka_connect(table, order, table.file_slices())
     return [*writer_engines.of_running_flink(table, order), *older]
 
 

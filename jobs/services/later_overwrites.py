@@ -10,18 +10,29 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.format.meta_columns import COMMIT_TIME, PARTITION_PATH
+from jobs.format.stale_writes import Doubt
 from jobs.hudi.records import OVERWRITES
+from jobs.problems.undoing import OVERWRITE_HIDES_ITSELF
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
+    from jobs.contract import Problem
+    from jobs.format.stale_writes import StaleWrite
     from jobs.hudi.records import Commit
     from jobs.hudi.stale_slices import DeletedKey
 
 Place = tuple[str, str]
 """The instant of a write and a partition path."""
+
+
+def hidden_by_themselves(chosen: Iterable[StaleWrite]) -> list[Problem]:
+    """Returns the refusal to repair overwrites that replaced the file groups to which they wrote: all rows in the file
+    groups count as removed, their own as well."""
+    found = [each.instant for each in chosen if each.doubt is Doubt.ITSELF]
+    return [OVERWRITE_HIDES_ITSELF.because(", ".join(found[:5]))] if found else []
 
 
 def since(commits: Sequence[Commit], instants: Collection[str]) -> dict[Place, str]:

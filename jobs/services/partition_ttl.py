@@ -37,7 +37,7 @@ from jobs.protocol.moved_rows import MovedRows
 from jobs.protocol.partition_expiry import Expired, Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
 from jobs.protocol.stale_writer_watch import KnownInstants
-from jobs.protocol.writer_engines import of_kafka_connect, of_running_flink
+from jobs.protocol.writer_engines import of_running_flink
 from jobs.protocol.writers import dead_writes, roll_back_dead
 
 logger = logging.getLogger(__name__)
@@ -258,12 +258,12 @@ def _nothing_left(plan: Plan) -> list[Problem]:
 
 def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Problem]:
     problems = [*preflight.lock_not_provable(table), *of_running_flink(table, order)]
-    problems += of_kafka_connect(table, order, table.file_slices())
     if not table.properties.get("hoodie.table.partition.fields"):
         problems.append(NOT_PARTITIONED.because())
     problems += preflight.no_meta_fields(table)
     if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
         problems.append(FILE_IDS_REPEAT.because("consistent-hashing bucket index, or non-blocking concurrency control"))
+    problems += preflight.of_kafka_connect(table.file_slices())
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
         problems.append(SECONDARY_INDEX.because(", ".join(values)))
     title = "The table has commits whose rows no reader sees; they may belong to these partitions"

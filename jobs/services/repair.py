@@ -81,7 +81,7 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     if order.dry_run:
         commits = table.commits()
         stale, left = _chosen(table, commits, suspects, order.params.accepted or ())
-        problems += groups_without_bucket.of_other_rows(table, stale)
+        problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
             refusals=tuple(problems),
@@ -231,7 +231,7 @@ class _Repair:
         while True:
             commits = table.commits()
             stale, left = _chosen(table, commits, named, self.order.params.accepted or ())
-            refuse(groups_without_bucket.of_other_rows(table, stale))
+            refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             if not groups_without_bucket.are_visible(table, stale):
                 return stale, left
             # While nothing is out of use, a row that cannot be read costs readers nothing.

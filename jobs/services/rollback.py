@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jobs.contract import Problem, Result, WorkOrder
 from jobs.errors import HudiError, WritersActiveError
-from jobs.format.file_names import parse_base_file_name
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stream_positions import undone_queries
 from jobs.hudi.client import WriteClient
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES, Commit, Instant
@@ -119,7 +121,7 @@ def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: Wor
 def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
     commits = table.commits()
     commit = next((each for each in commits if each.write.instant == item.requested), None)
-    if commit is None or not _is_plain(commit):
+    if commit is None or not (_is_plain(commit) or commit.write.hidden_by_itself):
         operation = commit.write.operation if commit else item.action
         return [NOT_A_PLAIN_WRITE.because(f"{item.requested} ({operation})")]
     problems = []
@@ -170,9 +172,23 @@ def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
         has_base = any(not name.startswith(".") for name in names)
         if has_base and (file_id, before) not in listed[partition]:
             gone.append(f"{file_id} of {before} in partition '{partition}'")
+    gone += _replaced_without_files(table, commit)
     if not gone:
         return []
     return [VERSIONS_GONE.because(f"{len(gone)}, such as {gone[0]}")]
+
+
+def _replaced_without_files(table: HudiTable, commit: Commit) -> Iterator[str]:
+    """Yields the file groups that the commit replaced and that have no files of others any more."""
+    left: dict[str, set[str]] = {}
+    for partition, file_id in sorted(commit.write.replaced):
+        if partition not in left:
+            groups = commit.files.get(partition, {}).values()
+            own = {path.rpartition("/")[2] for paths in groups for path in paths}
+            parsed = (parse_base_file_name(n) or parse_log_file_name(n) for n in table.files_in(partition) - own)
+            left[partition] = {each.file_id for each in parsed if each}
+        if file_id not in left[partition]:
+            yield f"{file_id} in partition '{partition}'"
 
 
 def _is_plain(commit: Commit) -> bool:

@@ -85,6 +85,12 @@ _ONLY_IF = (
     "{why} Nothing is repaired by itself. If these rows were written later, start a repair that names the commit in"
     " `instants`; if not, one that names it in `accepted`. Until then nothing is cleaned."
 )
+_OF_ITSELF = (
+    "This overwrite has replaced the file groups to which it wrote, because its writer gives file groups fixed ids"
+    " (non-blocking concurrency control). A `rollback` of it brings back the rows from before, as long as no later"
+    " commit exists. If nobody needs them, start a repair that names the commit in `accepted`. Until then nothing is"
+    " cleaned."
+)
 _DOUBTS = {
     Doubt.OVERWRITTEN: "An overwrite or a deletion of partitions replaced the file groups, so the rows may have been"
     " removed on purpose.",
@@ -149,7 +155,7 @@ class Incident(Record):
         rows = "rows" if number is None else f"{number} row{'' if number == 1 else 's'}"
         title, detail, hint = _TEXTS[self.kind]
         if self.doubt is not None:
-            hint = _ONLY_IF.format(why=_DOUBTS[self.doubt])
+            hint = _OF_ITSELF if self.doubt is Doubt.ITSELF else _ONLY_IF.format(why=_DOUBTS[self.doubt])
         return Problem(self.kind.value, title, detail.format(what=what, rows=rows), hint)
 
     def _finding(self) -> Problem:

@@ -240,7 +240,8 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
     if target.is_non_blocking:
         notes.append(
             "The table is written with non-blocking concurrency control: its writers never conflict, so its file"
-            " groups cannot be replaced (no bucket expansion, no clustering inside buckets)."
+            " groups cannot be replaced (no bucket expansion, no clustering inside buckets). Never run an INSERT"
+            " OVERWRITE: with Flink it hides all rows, its own as well, because the ids of file groups stay the same."
         )
     if target.has_consistent_hashing:
         notes.append(

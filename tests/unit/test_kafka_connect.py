@@ -1,4 +1,4 @@
-"""Tests how commits and file groups of Hudi's sink for Kafka Connect are recognized."""
+"""Tests how commits of Hudi's sink for Kafka Connect are recognized."""
 
 from __future__ import annotations
 
@@ -6,27 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.format.kafka_connect import OFFSETS, OPERATION, is_file_id
+from jobs.format.kafka_connect import OFFSETS, OPERATION
 from jobs.format.stale_writes import operation_of
 from service.lake.engine_marks import mark_of_commit
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import InstantMetadata
 
 _INSTANT = "20260101120000000"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("7FACA6B96DF04EDBF9C523211CA7D94D", True),
-        ("7FACA6B96DF04EDBF9C523211CA7D94D-0", True),
-        ("7faca6b96df04edbf9c523211ca7d94d", False),
-        ("6f80f89c-2fdf-4887-a479-43581de81624-0", False),
-        ("00000001-2fdf-4887-a479-43581de81624-0", False),
-    ],
-)
-def test_a_file_id_of_the_sink_is_a_digest(text: str, *, expected: bool) -> None:
-    assert is_file_id(text) is expected
 
 
 @pytest.mark.parametrize(

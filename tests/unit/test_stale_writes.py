@@ -98,6 +98,15 @@ def test_a_write_that_only_its_instant_places_after_an_overwrite_is_not_stale() 
     assert [each.doubt for each in stale_writes([overwrite, write("30", OLD)])] == [Doubt.OVERWRITTEN]
 
 
+def test_an_overwrite_that_replaces_the_file_groups_to_which_it_writes_is_hidden_by_itself() -> None:
+    both = write("20", OLD, NEW, operation=OVERWRITE, replaced=frozenset({OLD, OTHER}))
+    [found] = stale_writes([write("10", OLD), both])
+    assert (found.instant, found.groups, found.doubt) == ("20", {OLD: "20"}, Doubt.ITSELF)
+    assert [each.instant for each in stale_writes([both, write("30", OLD)])] == ["20", "30"]
+    assert stale_writes([both, write("40", repaired=("20",))]) == []
+    assert stale_writes([write("20", OLD, operation="CLUSTER", replaced=frozenset({OLD}))]) == []
+
+
 def test_a_repair_makes_a_commit_for_instants_without_another_in_between() -> None:
     assert runs_of(["7", "1", "2", "5"], ["0", "3", "5", "8"]) == [("1", "2"), ("5", "7")]
     assert runs_of([], ["3"]) == []

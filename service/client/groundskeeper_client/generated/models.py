@@ -6113,8 +6113,9 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that it wrote to"""
     doubt: str | UnsetType | None = UNSET
-    """Why this is not certain: `overwritten`: the owner's overwrite or deletion replaced the file groups; `order`:
-    the order of completion is unknown; `clocks`: the writers' clocks disagree
+    """Why this is not repaired by itself: `itself`: an overwrite that replaced the file groups it wrote to;
+    `overwritten`: the owner's overwrite or deletion replaced the file groups; `order`: the order of completion
+    is unknown; `clocks`: the writers' clocks disagree
     """
 
 

@@ -1,0 +1,80 @@
+"""Hudi's sink for Kafka Connect writes all rows from a partition of a topic to one file group of each partition of the
+table, whose id is a digest of both. It never looks whether that file group was replaced."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.plans import OtherRunner
+from tests.integration.run import run_job
+from tests.integration.test_bucket_index import STOPPED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+COMMITTED, TOPIC_PARTITION = "20260101000000000", 3
+REPLACING: list[tuple[str, dict[str, Any]]] = [
+    ("clustering", {"sort_by": ["fare"]}),
+    ("clustering", {}),
+    ("partition_ttl", {"days_retain": 1}),
+    ("bucket_index", {"action": "adopt", "num_buckets": 4}),
+]
+
+
+def sunk(spark: SparkSession, base: Path, options: dict[str, str], first: int, last: int, ts: int) -> None:
+    """Writes rows with their locations, as `AbstractConnectWriter` and `BufferedConnectWriter` (1.2) do."""
+    groups = {
+        f"2026-01-0{day}": hashlib.md5(f"{TOPIC_PARTITION}-2026-01-0{day}".encode()).hexdigest().upper()
+        for day in (1, 2, 3)
+    }
+    group = F.create_map(*(F.lit(each) for item in groups.items() for each in item))[F.col("dt")]
+    columns = {
+        "_hoodie_commit_time": F.lit(COMMITTED),
+        "_hoodie_commit_seqno": F.lit(""),
+        "_hoodie_record_key": F.col("id"),
+        "_hoodie_partition_path": F.col("dt"),
+        "_hoodie_file_name": F.concat(group, F.lit(f"_0-0-0_{COMMITTED}.parquet")),
+    }
+    # Hudi takes a column that is never null for another schema. The partition is nullable.
+    nullable = [F.concat(value, F.substring("dt", 1, 0)).alias(name) for name, value in columns.items()]
+    located = tables.rows(spark, first, last, ts=ts).select(*nullable, "*")
+    tables.upsert(located, base, {**options, "_hoodie.spark.sql.writes.prepped": "true"})
+
+
+def test_no_job_replaces_its_file_groups_and_it_goes_on(spark: SparkSession, base: Path) -> None:
+    options = tables.write_table(spark, base, count=60, num_buckets=None)
+    sunk(spark, base, options, 60, 120, 1)
+    before = tables.snapshot(spark, base)
+    assert len(before) == 120
+
+    for kind, params in REPLACING:
+        job = {"index": None, "declared": STOPPED}
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, **job)
+        assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
+        planned = run_job(spark, base, kind, params, dry_run=True, **job).details
+        assert [each["type"] for each in planned["refusals"]] == ["file-ids-repeat"]
+    assert tables.snapshot(spark, base) == before
+
+    run_job(spark, base, "compaction", index=None)
+    run_job(spark, base, "cleaning", {"retain": 1}, index=None)
+    assert tables.snapshot(spark, base) == before
+    sunk(spark, base, options, 80, 140, 2)
+    found = {row["id"]: row["ts"] for row in tables.collected(spark, base).rows}
+    assert found == {f"k{n}": 0 if n < 60 else 1 if n < 80 else 2 for n in range(140)}
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["findings"], audit["stale_writes"], audit["duplicates"]) == ([], [], 0)
+
+    # The sink schedules plans itself (`hoodie.clustering.async.enabled`).
+    plan = OtherRunner(spark, base, options).plan_clustering()
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "clustering", {"plans": [plan]}, index=None)
+    assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
