@@ -42,8 +42,9 @@ class HeldLocks {
 
 class HeldLock {
   private static final ConcurrentHashMap BY_THREAD = new ConcurrentHashMap();
-  private static final int MOST_PROOFS = 3;
-  private static final long LONGEST_PROOF = 120000L;
+  // A proof may be too old at once, if its storage is slow or the worker was suspended again. Milliseconds.
+  private static final int LEAST_PROOFS = 3;
+  private static final long LONGEST = 30000L;
 
   private final Thread holder;
   private final long fresh;
@@ -69,20 +70,20 @@ class HeldLock {
     }
   }
 
-  // The worker may be suspended while the lock is proved, too.
   // Not private: Janino makes a static method of a private one, which is synchronized with all others of its class.
   synchronized void prove() {
+    long since = now();
     for (int proofs = 0; !isFresh(); proofs++) {
-      if (proofs == MOST_PROOFS) {
+      if (proofs >= LEAST_PROOFS && now() - since > LONGEST) {
         throw new LockLostException("Each proof that the lock is still ours took too long.");
       }
       begin();
       isWanted = true;
       isOurs = false;
       notifyAll();
-      long begun = provedAfter;
       try {
-        while (isWanted && !isEnded && System.nanoTime() / 1000000L - begun < LONGEST_PROOF) {
+        // A proof itself tries for as long if the lock's server is away.
+        while (isWanted && !isEnded && now() - provedAfter < 4 * LONGEST) {
           wait(1000L);
         }
       } catch (InterruptedException e) {
@@ -97,17 +98,21 @@ class HeldLock {
 
   private void begin() {
     provedAt = System.currentTimeMillis();
-    provedAfter = System.nanoTime() / 1000000L;
+    provedAfter = now();
   }
 
   private boolean isFresh() {
-    return System.currentTimeMillis() - provedAt < fresh && System.nanoTime() / 1000000L - provedAfter < fresh;
+    return System.currentTimeMillis() - provedAt < fresh && now() - provedAfter < fresh;
+  }
+
+  private static long now() {
+    return System.nanoTime() / 1000000L;
   }
 
   // Waits until a proof is wanted; returns false if none is within this many milliseconds, or at the end.
   public synchronized boolean isAsked(long most) throws InterruptedException {
-    long begun = System.nanoTime() / 1000000L;
-    while (!isWanted && !isEnded && System.nanoTime() / 1000000L - begun < most) {
+    long begun = now();
+    while (!isWanted && !isEnded && now() - begun < most) {
       wait(most);
     }
     return isWanted && !isEnded;
