@@ -74,8 +74,9 @@ class WriteClient(AbstractContextManager["WriteClient"]):
 
     @cached_property
     def _config(self) -> Any:
-        schema = self._table.schema()
-        options = {**self._options, **(WITH_OPERATIONS if self._table.records_operations else {})}
+        schema, options = self._table.schema(), self._options
+        if self._table.may_merge and self._table.records_operations:
+            options = {**options, **WITH_OPERATIONS}
         with translated("opening a Hudi client"):
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
             return builder.withSchema(schema).withProps(self._jvm.map(options)).build()

@@ -16,13 +16,11 @@ from typing import Any
 
 from py4j.java_gateway import get_java_class
 
-from jobs.hudi import janino
+from jobs.hudi import held_lock, janino
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.lent_lock import LENT_LOCK
 
-SOURCE = """
-package groundskeeper;
-
+_IMPORTS = """
 import com.github.benmanes.caffeine.cache.Cache;
 import java.time.Instant;
 import java.time.LocalDateTime;
@@ -42,11 +40,11 @@ import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator;
 import org.apache.hudi.common.table.timeline.SkewAdjustingTimeGenerator;
 import org.apache.hudi.common.table.timeline.versioning.v1.InstantGeneratorV1;
-import org.apache.hudi.exception.HoodieException;
 import org.apache.hudi.storage.StorageConfiguration;
 import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.storage.StoragePathInfo;
-
+"""
+_SOURCE = """
 public class TableClock extends SkewAdjustingTimeGenerator {
   // Compared as texts, it is before all instants; and this one is after them.
   private static final String LOWEST = "0";
@@ -85,6 +83,7 @@ public class TableClock extends SkewAdjustingTimeGenerator {
   // any table, which may be hours ahead of this one's frame. So that one is forgotten: it is replaced, the caller gets
   // what is after everything, fails to put that in the place of what it read before, and asks again.
   public long generateTime(boolean skipLocking) {
+    HeldLock.require();
     Object before = lastInstant.get();
     if (!LOWEST.equals(before) || before == asked.get()) {
       lastInstant.set(new String(LOWEST));
@@ -108,7 +107,9 @@ public class TableClock extends SkewAdjustingTimeGenerator {
       lock();
     }
     try {
-      consumer.accept(Long.valueOf(next()));
+      Long time = Long.valueOf(next());
+      HeldLock.require();
+      consumer.accept(time);
     } finally {
       if (!skipLocking) {
         unlock();
@@ -118,7 +119,7 @@ public class TableClock extends SkewAdjustingTimeGenerator {
 
   // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it,
   // or after as long as Hudi waits for all clocks if none is known.
-  private synchronized long next() {
+  synchronized long next() {
     long now = System.currentTimeMillis();
     long after = Math.max(latest, last) + 1;
     long shown = isKnown ? Math.max(now + shift, after) : latest > 0 ? after : Math.max(shown(now), after);
@@ -209,10 +210,12 @@ class FramedInstants extends InstantGeneratorV1 {
   }
 }
 """
+SOURCE = f"package groundskeeper;\n{held_lock.IMPORTS}{_IMPORTS}{_SOURCE}{held_lock.SOURCE}"
 
 
 class InstantGenerators:
-    """Hudi's generators by base path, in one JVM. A table's generator is shared only while a job has a clock there."""
+    """Hudi's generators by base path, in one JVM. A table's generator is shared only while a job has a clock there.
+    `locks` knows which threads work under the lock of a table (`jobs.hudi.held_lock`)."""
 
     def __init__(self, java: Any) -> None:
         kinds = java.org.apache.hudi.common
@@ -223,9 +226,7 @@ class InstantGenerators:
         by_path = _field(generators, "TIME_GENERATOR_CACHE").get(None)
         self._last_instant = _field(instants, "LAST_INSTANT_TIME").get(None)
         kind = janino.compiled(java, SOURCE, "groundskeeper.TableClock", beside=kinds.table.timeline.TimeGenerators)
-        framed = kind.getClassLoader().loadClass("groundskeeper.FramedInstants").getDeclaredConstructors()[0]
-        framed.setAccessible(True)
-        self._framed = framed.newInstance(None)
+        self._framed, self.locks = (_new(kind.getClassLoader(), name) for name in ("FramedInstants", "HeldLocks"))
         options = kinds.config.TypedProperties()
         for key, value in LENT_LOCK.items():
             options.setProperty(key, value)
@@ -267,6 +268,12 @@ def _field(kind: Any, name: str) -> Any:
     field = kind.getDeclaredField(name)
     field.setAccessible(True)
     return field
+
+
+def _new(loader: Any, name: str) -> Any:
+    made = loader.loadClass(f"groundskeeper.{name}").getDeclaredConstructors()[0]
+    made.setAccessible(True)
+    return made.newInstance(None)
 
 
 @lru_cache(maxsize=1)

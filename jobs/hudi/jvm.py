@@ -22,7 +22,7 @@ from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
 from jobs.hudi.storage_reads import storage_reads
-from jobs.lock_errors import TableLockedError
+from jobs.lock_errors import LockLostError, TableLockedError
 from jobs.storage.refusal import refusal_in
 from jobs.storage_errors import StorageRefusedError, error_of, hudi_error
 from jobs.table_errors import (
@@ -228,6 +228,9 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
         return refused
+    # Hudi wraps it in errors of the metadata table.
+    if lost := [message for name, message in causes if _simple(name) == "LockLostException"]:
+        return LockLostError(f"{what}: {lost[0]}")
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
+from jobs.hudi.held_lock import proved_again
+from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import refused_by_storage, translated
 from jobs.hudi.lock_note import has_died, process
 from jobs.hudi.lock_proof import Proof, SignedFile, Unproved, proof_of
@@ -59,8 +61,9 @@ class TableLock:
         self._begun = time.monotonic()
 
     @contextmanager
-    def held(self, checkpoint: Checkpoint) -> Iterator[TableLock]:
-        """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it.
+    def held(self, checkpoint: Checkpoint, thread: Any = None) -> Iterator[TableLock]:
+        """Waits for the lock (`checkpoint` may end the wait by raising), holds it for a thread of the JVM, by default
+        the calling one (`jobs.hudi.held_lock`), and releases it.
 
         Raises `TableLockedError` if others hold the lock for longer than the table's `wait_seconds` and longer than the
         job has worked (a new attempt would have to repeat that work). Raises `LockUnavailableError` if the lock's
@@ -86,7 +89,8 @@ class TableLock:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            yield self
+            with proved_again(instant_generators(self._table.jvm).locks, lambda: not self.is_lost(), thread):
+                yield self
         finally:
             self._release(provider)
 

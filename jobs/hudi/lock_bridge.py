@@ -150,7 +150,7 @@ class _LockBridge:
             if not self._lent.isWanted(_LONGEST_CALL):
                 continue
             try:
-                with self._lock.held(self._checkpoint):
+                with self._lock.held(self._checkpoint, self._client):
                     if is_passed := self._may_pass():
                         self._lent.letIn()
                 if not is_passed:

@@ -18,6 +18,7 @@ from jobs.errors import FilesGoneError, HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.stale_writes import Group, StaleWrite, dated
+from jobs.hudi.deleting_rows import deleting_rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
 from jobs.hudi.records import Commit
@@ -104,16 +105,18 @@ def _apart(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Seque
 
 
 def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
-    """Returns the keys in the delete blocks (`HoodieDeleteBlock`) of these writes' logs in the stale file groups. The
-    deletes of a log that was compacted and cleaned are unknown; they are left out."""
+    """Returns the keys that these writes' logs in the stale file groups delete: in delete blocks (`HoodieDeleteBlock`),
+    or by rows if the table records the change of each row. The deletes of a log that was compacted and cleaned are
+    unknown; they are left out."""
     files = {commit.write.instant: commit.files for commit in commits}
     found: list[DeletedKey] = []
-    with translated("reading the delete blocks of stale writes"):
+    of_rows = deleting_rows(table.jvm) if stale and table.records_operations else None
+    with translated("reading the deletes of stale writes"):
         for write in stale:
             for group in write.groups:
                 for path in files[write.instant].get(group[0], {}).get(group[1], []):
                     if _LOG in path.rpartition("/")[2]:
-                        found += _deletes(table, path, group, write.instant)
+                        found += _deletes(table, path, group, write.instant, of_rows)
     return found
 
 
@@ -205,7 +208,7 @@ def _base_file(table: HudiTable, group: Group, instant: str) -> str:
     raise FilesGoneError(f"{partition}/{file_id} of {instant}")
 
 
-def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[DeletedKey]:
+def _deletes(table: HudiTable, path: str, group: Group, instant: str, of_rows: Any) -> list[DeletedKey]:
     log = table.jvm.hudi.common.table.log
     storage_path = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{path}")
     if not table.storage.exists(storage_path):
@@ -217,9 +220,10 @@ def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[De
     try:
         while reader.hasNext():
             block = reader.next()
-            if str(block.getBlockType().name()) != "DELETE_BLOCK" or block.getLogBlockHeader().get(header) != instant:
+            kind = str(block.getBlockType().name())
+            if block.getLogBlockHeader().get(header) != instant or not (kind == "DELETE_BLOCK" or of_rows):
                 continue
-            for record in block.getRecordsToDelete():
+            for record in _records_of(table, block, kind, group[0], of_rows):
                 value = record.getOrderingValue()
                 # A delete with 0 or null applies to every row, whatever its ordering value
                 # (`OrderingValues.getDefault`).
@@ -228,6 +232,13 @@ def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[De
     finally:
         reader.close()
     return found
+
+
+def _records_of(table: HudiTable, block: Any, kind: str, partition: str, of_rows: Any) -> Any:
+    """Returns Hudi's `DeleteRecord`s for the deletes in a block of a log."""
+    if kind == "DELETE_BLOCK":
+        return block.getRecordsToDelete()
+    return of_rows.of(block, partition, ",".join(table.ordering_fields)) if kind.endswith("_DATA_BLOCK") else ()
 
 
 def _has_rows_of(base: str, commit: Commit, path: str) -> bool:

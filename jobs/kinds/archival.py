@@ -51,5 +51,6 @@ KIND = Kind(
     {"params": {"retain": 30}},
     policy=Policy(90, "When the active timeline is shortened"),
     waits_for_repair=True,
+    may_merge=False,
     result=ArchivalResult,
 )

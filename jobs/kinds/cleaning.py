@@ -90,5 +90,6 @@ KIND = Kind(
     rolls_back_dead=True,
     waits_for_repair=True,
     works_on=WorksOn.OUT_OF_USE,
+    may_merge=False,
     result=CleaningResult,
 )

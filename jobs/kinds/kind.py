@@ -87,6 +87,9 @@ class Kind:
     """Whether it has done its work when the last instant that it reported has completed. If not, only another attempt
     can find out what is left to do."""
     connects_to_metastore: bool = False
+    may_merge: bool = True
+    """Whether Hudi may merge rows in it, or index them. Hudi's client then has to know whether rows of logs may be
+    deletes (`OpenedTable.records_operations`), and the newest file is read for that."""
 
     def read(self, given: Mapping[str, Any]) -> Parameters:
         """Returns the parameters of a work order. Raises ValueError; ignores unknown keys."""

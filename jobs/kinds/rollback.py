@@ -39,5 +39,6 @@ KIND = Kind(
     rewrites=True,
     stops_flink=True,
     audited=True,
+    may_merge=False,
     result=RollbackResult,
 )

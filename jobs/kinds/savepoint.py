@@ -49,5 +49,6 @@ KIND = Kind(
     " restored to it.",
     SavepointParams,
     {"params": {"comment": "before the migration"}},
+    may_merge=False,
     result=SavepointResult,
 )

@@ -30,7 +30,7 @@ from jobs.protocol.consumers import pending_cleans
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, roll_back_dead
 from jobs.services import delegated_plans
-from jobs.services.cleans import Cleans, Deletable
+from jobs.services.cleans import Cleans, Deletable, unfinished
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _MOST_PARALLELISM = 200  # Hudi's default
@@ -56,7 +56,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         if order.dry_run:
             problems += _stale_write_problems(table, dead_writes(table, client))
-            has_remains = bool(client.late_files.rolled_back_but_writing()) or bool(_unfinished_cleans(table))
+            has_remains = bool(client.late_files.rolled_back_but_writing()) or bool(unfinished(table))
         else:
             refuse(problems)
             context.step("rolling back dead writers")
@@ -121,7 +121,7 @@ def _execute_delegated(
         result = found.result(CleaningResult).having(files_deleted=0, failed_deletes=0)
         if not found.ready:
             return Result(Outcome.SUCCEEDED, details=result)
-        if others := sorted(_unfinished_cleans(table) - set(found.ready)):
+        if others := sorted(unfinished(table) - set(found.ready)):
             refuse([_others_pending(others)])
         refuse(pending_cleans(table, consumers))
         busy = writing_into(table, plan_firewall.dropped_by_pending_cleans(table))
@@ -133,10 +133,6 @@ def _execute_delegated(
             result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
-
-
-def _unfinished_cleans(table: HudiTable) -> set[str]:
-    return {item.requested for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"}
 
 
 def _others_pending(instants: Sequence[str]) -> Problem:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from jobs.errors import refuse
+from jobs.errors import PlanTakenError, refuse
 from jobs.hudi import plan_firewall
 from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
-from jobs.hudi.records import CleanSummary
+from jobs.hudi.records import CLEAN, CleanSummary
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.cleaning import CleaningResult
@@ -21,9 +22,16 @@ from jobs.protocol.clean_retention import CleanRetention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import remove_all_late_files
 
+logger = logging.getLogger(__name__)
+
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _FEW_FILES = 64  # deleting so few files takes less time than to release and take the lock twice
 _MOST_PATHS = 1000
+
+
+def unfinished(table: HudiTable) -> frozenset[str]:
+    """Returns the pending cleans."""
+    return frozenset(each.requested for each in table.instants() if each.action == CLEAN and each.state != "COMPLETED")
 
 
 @dataclass
@@ -76,6 +84,9 @@ class Cleans:
         self.deletable = Deletable()
         self.late_files = 0
         self.is_idle = True
+        # The cleans that Hudi was told to execute, and how many of them it may have completed.
+        self._pending: frozenset[str] = frozenset()
+        self._passed = 0
 
     def preview(self) -> Deletable:
         options = self._kept.options(self._table.commits(), self._table.now())
@@ -123,14 +134,28 @@ class Cleans:
                         self._deletes(plan)
                         return plan, client.cleaner.execute()
             if not dropped:
-                with bridged_lock(table, lock, context.checkpoint):
-                    if self._kept.consumers or (plan and not self._scheduled(client, plan)):
-                        plan = self._schedule_beside(last)
-                    self._deletes(plan)
-                    # The clean runs even if there is nothing to delete, to finish a clean that an earlier attempt left
-                    # half done.
-                    return plan, client.cleaner.execute()
+                try:
+                    with bridged_lock(table, lock, context.checkpoint, may_pass=self._may_complete):
+                        if self._kept.consumers or (plan and not self._scheduled(client, plan)):
+                            plan = self._schedule_beside(last)
+                        self._deletes(plan)
+                        self._pending, self._passed = unfinished(table), 0
+                        # The clean runs even if there is nothing to delete, to finish a clean that an earlier attempt
+                        # left half done.
+                        return plan, client.cleaner.execute()
+                except PlanTakenError:
+                    logger.warning("others have completed a clean of %s", ", ".join(sorted(self._pending)))
+                    return None, CleanSummary(min(self._pending - unfinished(table)), 0, 0)
         return self._without_writes(last, dropped)
+
+    def _may_complete(self) -> bool:
+        """Raises PlanTakenError if others have completed a clean while this one deleted without the lock, such as a
+        writer that commits, or the next attempt if this one was suspended. Called with the lock held, before each
+        completion: Hudi (1.2) would complete the clean once more."""
+        if len(self._pending - unfinished(self._table)) > self._passed:
+            raise PlanTakenError(f"Others have completed a clean of {', '.join(sorted(self._pending))}.")
+        self._passed += 1
+        return True
 
     def _deletes(self, plan: CleanPlan | None) -> None:
         step = "deleting"

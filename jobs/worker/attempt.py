@@ -68,7 +68,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
     result is `audit` in the details. Raises `JobError`s. If parts of the table are missing, this is a RefusedError
     before anything is changed."""
     kind = KINDS[order.kind]
-    takes_lock = kind.writes
+    takes_lock, table.may_merge = kind.writes, kind.may_merge
     order = _typed(order)
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -100,3 +101,39 @@ def test_slices_with_such_deletes_are_expanded_and_stale_writes_with_them_are_no
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "repair", {"instants": instants}, writers_stopped=True)
     assert [each.type for each in refused.value.reasons] == ["soft-deletes"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+def test_an_audit_finds_such_deletes_in_wrong_buckets_until_they_are_made_again(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=299, keys=300, late=250, rate=600, checkpoint_seconds=1, deletes=True, options=CHANGES)
+    flink.wait(flink.start(job), "FINISHED")
+    timeline.wait_until_complete(base)
+    change(spark, base, 8)
+    hashing_configs, hidden = base / ".hoodie" / ".bucket_index", tmp_path / "hidden"
+
+    def audited(**numbers: int) -> dict[str, dict[str, Any]]:
+        """Returns the findings after another job, which first writes each key and then deletes a seventh of them."""
+        flink.wait(flink.start(replace(job, **numbers)), "FINISHED")
+        timeline.wait_until_complete(base)
+        return {each["type"]: each for each in run_job(spark, base, "audit").details["findings"]}
+
+    # A job that has read the number before the change.
+    hashing_configs.rename(hidden)
+    flink.wait(flink.start(replace(job, first=300, last=899)), "FINISHED")
+    timeline.wait_until_complete(base)
+    hidden.rename(hashing_configs)
+    found = audited(first=0, last=0, buckets=8)
+
+    # Wrong are the deletes of keys in the upper half of the buckets.
+    wrong = found["deletes-in-wrong-bucket"]
+    counts = {instant: int(count) for count, instant in re.findall(r"(\d+) deletes of (\d{17})", wrong["detail"])}
+    assert (sum(counts.values()) > 10, wrong["cure"]) == (True, None), wrong
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "repair", {"instants": list(counts)}, writers_stopped=True)
+    assert [each.type for each in refused.value.reasons] == ["soft-deletes"]
+    # The same keys, because 2100 is a multiple of 7.
+    assert "deletes-in-wrong-bucket" not in audited(first=2400, last=2999, buckets=8)

@@ -12,6 +12,7 @@ from jobs.format.bucket_rules import BucketRules
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hashing_config import rules_before, rules_of
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import REPLACE
 from jobs.protocol.writers import dead_writes
@@ -125,6 +126,20 @@ def test_hudis_client_is_opened_when_it_is_needed(spark: SparkSession, tmp_path:
         assert "_client" not in vars(client)
         assert client.new_instant() > table.instants()[-1].requested
         assert "_client" in vars(client)
+
+
+def test_only_jobs_that_may_merge_look_for_the_operations_of_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, tmp_path / "trips", count=60, updates=2, partitioned=False)
+    asked: list[str] = []
+    monkeypatch.setattr(OpenedTable, "records_operations", property(lambda table: asked.append(table.base_path)))
+    keeps_two = {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}
+    for kind, params in (("savepoint", {}), ("cleaning", keeps_two), ("archival", {"retain": 4})):
+        run_job(spark, tmp_path / "trips", kind, params)
+    assert asked == []
+    run_job(spark, tmp_path / "trips", "compaction")
+    assert asked
 
 
 def test_objects_that_python_drops_leave_the_map_of_py4j(

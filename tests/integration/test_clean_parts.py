@@ -14,7 +14,9 @@ import pytest
 from jobs.contract import BucketIndex
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
-from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.options import UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
+from jobs.services import cleans
+from jobs.services.cleans import Cleans
 from tests.integration import dying_job, run, tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.many_files import data_files, fill
@@ -218,6 +220,38 @@ def test_a_killed_cleaning_goes_on_where_it_was(
     assert len(result.instants) > 2
     assert data_files(base) == expected
     assert last_clean(spark, base) == its_clean
+    assert proved(spark, base) == before
+
+
+@pytest.mark.exhaustive
+def test_a_clean_that_a_writer_completes_while_a_part_is_deleted_is_not_completed_again(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_garbage(spark, base, table_type="COPY_ON_WRITE")
+    before = proved(spark, base)
+    expected, _ = cleaned_at_once(spark, base, RETAIN)
+    by_writer: list[str] = []
+    may_complete = Cleans._may_complete
+
+    def after_a_writer(of_job: Cleans) -> bool:
+        if not by_writer:
+            with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK_WITHOUT_ROLLBACKS) as client:
+                done = client.cleaner.execute()
+                assert done
+                by_writer.append(done.instant)
+        return may_complete(of_job)
+
+    monkeypatch.setattr(Cleans, "_may_complete", after_a_writer)
+    # The lock is not held while files are deleted.
+    monkeypatch.setattr(cleans, "_FEW_FILES", 0)
+
+    done = run_job(spark, base, "cleaning", IN_PARTS)
+
+    assert by_writer == [each for each in done.instants if each in by_writer]
+    completed = [path.name.partition("_")[0] for path in (base / ".hoodie" / "timeline").glob("*_*.clean")]
+    assert sorted(completed) == sorted({*completed, *done.instants})
+    assert len(done.instants) > 1
+    assert data_files(base) == expected
     assert proved(spark, base) == before
 
 

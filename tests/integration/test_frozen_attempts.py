@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import BucketIndex, Outcome
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import perform_order, run_job, work_order
+from tests.integration.run import hudi_table, perform_order, run_job, work_order
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ class Case:
     version: int = 9
     table_type: str = MOR
     index: BucketIndex | None = INDEX
+    given: bool = False  # The job gets the plan of a writer.
 
 
 DOUBLED = {"factor": 2}
@@ -56,6 +60,13 @@ NEWEST = {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}
 def case(kind: str, point: dict[str, Any], *more: Any, **shape: Any) -> Any:
     name = " ".join(str(each) for each in (kind, point["at"], point["name"][-20:], *shape.values()))
     return pytest.param(Case(kind, point, *more, **shape), id=name.replace("/", "-"))
+
+
+def planned(spark: SparkSession, base: Path) -> str:
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan = client.schedule_compaction()
+    assert plan
+    return plan
 
 
 @pytest.mark.parametrize(
@@ -73,9 +84,13 @@ def case(kind: str, point: dict[str, Any], *more: Any, **shape: Any) -> Any:
         case("compaction", IN_METADATA),
         case("compaction", AFTER_METADATA),
         case("compaction", AFTER_OLD_METADATA, version=6),
+        case("compaction", IN_METADATA, given=True),
+        case("compaction", AFTER_METADATA, given=True),
         case("clustering", AFTER_METADATA, SORTED, table_type=COW, index=None),
         case("clustering", AFTER_METADATA, SORTED),
         case("cleaning", {"at": "before", "name": "the clean"}, NEWEST, table_type=COW),
+        case("cleaning", {"at": "file", "name": ".hoodie/timeline/*.clean.inflight"}, NEWEST, table_type=COW),
+        case("cleaning", AFTER_METADATA, NEWEST, table_type=COW),
     ],
 )
 def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterwards(
@@ -87,7 +102,8 @@ def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterward
         spark, base, count=COUNT, updates=2, num_buckets=index.num_buckets if index else None, **shape
     )
     before = tables.snapshot(spark, base)
-    order = work_order(base, case.kind, case.params, index=index)
+    params = {"plans": [planned(spark, base)]} if case.given else case.params
+    order = work_order(base, case.kind, params, index=index)
     suspended = spares.take(is_last=True)
     expected: list[str] = []
 

@@ -11,7 +11,10 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import JobError
+from jobs.hudi import held_lock
+from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
 from jobs.lock_errors import LockLostError, TableLockedError
 from jobs.storage.permissions import Permissions
@@ -50,24 +53,30 @@ def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lock
 
 
 def test_the_lock_is_proved_while_it_is_ours_but_not_after_another_has_taken_it(
-    spark: SparkSession, tmp_path: Path, server: LockServer
+    spark: SparkSession, tmp_path: Path, server: LockServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = server.base(tmp_path)
     tables.write_table(spark, base, count=10, **server.writer_options("proved"))
     table = hudi_table(spark, base, INDEX, lock=server.lock("proved"))
     lock = TableLock(table, "job_1")
-    with lock.held(JobContext().checkpoint):
-        lock.verify()
-        with pytest.raises(TableLockedError), TableLock(table, "job_2").held(for_at_most(2)):
-            pass
-        lock.verify()
-        server.take_away(lock)
-        with pytest.raises(LockLostError):
+    # Each call of Hudi's client needs a new proof, which another thread gives.
+    monkeypatch.setattr(held_lock, "FRESH_SECONDS", 0.5)
+    with table.clock.kept(writes=True), WriteClient(table, UNDER_OUR_LOCK) as client:
+        with lock.held(JobContext().checkpoint):
             lock.verify()
-        with TableLock(table, "job_2").held(for_at_most(30)), pytest.raises(LockLostError):
+            with pytest.raises(TableLockedError), TableLock(table, "job_2").held(for_at_most(2)):
+                pass
             lock.verify()
-    with lock.held(for_at_most(30)):
-        lock.verify()
+            client.new_instant()
+            server.take_away(lock)
+            time.sleep(0.5)
+            for late in (lock.verify, client.new_instant):
+                with pytest.raises(LockLostError):
+                    late()
+            with TableLock(table, "job_2").held(for_at_most(30)), pytest.raises(LockLostError):
+                lock.verify()
+        with lock.held(for_at_most(30)):
+            lock.verify()
 
 
 def test_the_service_reads_without_hudi_whether_the_lock_is_held(

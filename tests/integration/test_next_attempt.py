@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import TYPE_CHECKING
@@ -14,12 +15,13 @@ import pytest
 
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import Scale
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_config, held_lock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
 from jobs.lock_errors import LockLostError, TableLockedError
+from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.run import hudi_table, proved, run_job, work_order
@@ -115,6 +117,37 @@ def test_a_lost_attempt_does_not_take_the_lock_of_the_next_one_in_its_worker_for
             lost.verify()
         first.__exit__(None, None, None)
         following.verify()
+
+
+def test_hudi_completes_nothing_for_a_worker_that_has_lost_the_lock_within_the_call(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=60, updates=2, partitioned=False)
+    before = tables.snapshot(spark, base)
+    monkeypatch.setattr(held_lock, "FRESH_SECONDS", 0.2)
+    table = hudi_table(spark, base, INDEX)
+    lock, checkpoint = TableLock(table, "job_lost"), JobContext().checkpoint
+    with table.clock.kept(writes=True), WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
+        with lock.held(checkpoint):
+            plan = client.schedule_compaction()
+            assert plan
+            begun = client.begin_compaction(plan)
+        client.execute_compaction(begun)
+        with lock.held(checkpoint):
+            # Nobody is asked for a new proof at once, and a proof that is still true is given.
+            client.new_instant()
+            time.sleep(0.3)
+            client.new_instant()
+            # The next attempt, which has given the lock back since.
+            assert TableLock(table, "job_lost").break_stale()
+            time.sleep(0.3)
+            for late in (client.new_instant, lambda: client.commit_compaction(plan, begun)):
+                with pytest.raises(LockLostError):
+                    late()
+        with lock.held(checkpoint):
+            client.new_instant()
+        assert table.state_of(plan) == "INFLIGHT"
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
 
 
 @pytest.mark.exhaustive

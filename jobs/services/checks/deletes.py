@@ -3,6 +3,7 @@ have them. Such a write names only file groups that exist, and no row is in a wr
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ import pyarrow as pa
 from jobs.contract import JobKind
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.file_names import parse_base_file_name
+from jobs.format.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from jobs.format.stale_writes import RESCALE, StaleWrite
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_config, rows
+from jobs.hudi.jvm import translated
 from jobs.hudi.records import Touched
 from jobs.hudi.stale_slices import deleted_in_logs, deleted_keys
 from jobs.kinds.results import Cure
@@ -28,6 +31,13 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit
     from jobs.hudi.stale_slices import DeletedKey
     from jobs.hudi.table import HudiTable
+
+
+_REPAIR = "Restart it, and repair its commits."
+_DELETE_AGAIN = (
+    "Restart it with the table's number of buckets, and let it delete these keys again. No job can do so: a `repair` is"
+    " refused (`soft-deletes`), because a delete is a row of a log here (`_hoodie_operation`)."
+)
 
 
 def without_effect(examined: Examined) -> Iterator[Finding]:
@@ -48,18 +58,20 @@ def without_effect(examined: Examined) -> Iterator[Finding]:
 def in_wrong_buckets(examined: Examined) -> Iterator[Finding]:
     """Finds deletes in logs of buckets that do not have their keys, in commits after a change of the number of buckets.
     Reads the logs in which these commits have deleted rows."""
-    suspects = [commit.write for commit in _suspects(examined.table, examined.commits) if any(commit.deleted.values())]
-    counts: dict[str, int] = {}
-    for each in misplaced(examined.table, suspects, examined.commits):
-        counts[each.instant] = counts.get(each.instant, 0) + 1
+    table, commits = examined.table, list(_suspects(examined.table, examined.commits))
+    # Hudi does not count the deletes that are rows.
+    are_rows = bool(commits) and table.records_operations
+    suspects = [commit.write for commit in commits if are_rows or any(commit.deleted.values())]
+    found = misplaced(table, suspects, examined.commits)
+    counts = Counter(each.instant for each in (_in_vain(table, found) if are_rows else found))
     if counts:
         yield Finding(
             "deletes-in-wrong-bucket",
             "Keys were deleted in buckets to which they do not belong",
             {instant: f"{count} deletes of {instant}" for instant, count in counts.items()},
             "Readers still see the rows of these keys.",
-            "A writer still had an old number of buckets. Restart it, and repair its commits.",
-            Cure(kind=JobKind.REPAIR, params={"instants": sorted(counts)}),
+            "A writer still had an old number of buckets. " + (_DELETE_AGAIN if are_rows else _REPAIR),
+            None if are_rows else Cure(kind=JobKind.REPAIR, params={"instants": sorted(counts)}),
         )
 
 
@@ -90,6 +102,22 @@ def without_rows_after(
         and not each.write.repaired
     ]
     return _ineffective(later, commits)
+
+
+def _in_vain(table: HudiTable, found: Sequence[DeletedKey]) -> list[DeletedKey]:
+    """Returns the deletes of keys that the table still has, in rows that are older than the delete. No repair marks
+    the others as repaired: the writer has deleted their keys again."""
+    if not found:
+        return []
+    with translated("looking for rows that deletes have missed"):
+        frame = rows.of_partitions(table, {each.partition for each in found})
+        deleted = [(each.partition, each.key, each.instant) for each in found]
+        names = f"`{PARTITION_PATH}` string, `{RECORD_KEY}` string, deleted_by string"
+        deletes = frame.sparkSession.createDataFrame(deleted, names)
+        key = [PARTITION_PATH, RECORD_KEY]
+        older = frame.select(*key, COMMIT_TIME).join(deletes, key).where(f"`{COMMIT_TIME}` < deleted_by")
+        alive = {tuple(row) for row in older.select(*key, "deleted_by").collect()}
+    return [each for each, row in zip(found, deleted, strict=True) if row in alive]
 
 
 def _ineffective(suspects: Iterable[Commit], commits: Sequence[Commit]) -> dict[str, int]:
