@@ -17,7 +17,7 @@ from service.outcome.read_store import hour_of
 _h = schema.objective_hours
 _s = schema.objective_states
 
-CHECKED_WITHIN = timedelta(hours=2)
+_LONGEST = timedelta(hours=2)
 """If two checks are further apart, the time between them counts as unknown. Tables are checked at least every hour."""
 
 _STATE = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
@@ -37,7 +37,7 @@ def record(
     `level` that sets `of_reads`; None without one."""
     last = connection.execute(_STATE, {"of_table": table_id}).one_or_none()
     passed = now - last.looked_at if last else timedelta()
-    if last and timedelta() < passed <= CHECKED_WITHIN:
+    if last and timedelta() < passed <= _LONGEST:
         seconds = passed.total_seconds()
         row = {"table_id": table_id, "hour": hour_of(now), "seconds": seconds}
         row["missed_seconds"] = seconds if last.missed else 0.0
@@ -93,7 +93,7 @@ def states(
         .where(_h.c.hour >= hour_of(now - WEEK))
         .group_by(_h.c.table_id)
     )
-    query = sa.select(_s).where(_s.c.looked_at > now - CHECKED_WITHIN)
+    query = sa.select(_s).where(_s.c.looked_at > now - _LONGEST)
     if table_ids is not None:
         week = week.where(_h.c.table_id.in_(table_ids))
         query = query.where(_s.c.table_id.in_(table_ids))
@@ -110,7 +110,7 @@ def missed(
     connection: Connection, now: datetime, table_ids: Collection[str] | None = None
 ) -> dict[str, ObjectiveState]:
     """Returns by id the states of the tables whose last check found the objective missed, among these or among all."""
-    query = sa.select(_s.c.table_id).where(_s.c.looked_at > now - CHECKED_WITHIN, _s.c.missed.is_not(None))
+    query = sa.select(_s.c.table_id).where(_s.c.looked_at > now - _LONGEST, _s.c.missed.is_not(None))
     if table_ids is not None:
         query = query.where(_s.c.table_id.in_(table_ids))
     found = connection.execute(query).scalars().all()

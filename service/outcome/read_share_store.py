@@ -11,12 +11,13 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 
 from service.db import schema
-from service.outcome.objective_store import CHECKED_WITHIN
 from service.outcome.read_share import Dear, ReadShare
 
 _s = schema.objective_states
 
 _KEPT_FOR = timedelta(minutes=1)
+# Tables are checked at least every hour while the service runs; this long it may have been stopped.
+_KNOWN_FOR = timedelta(days=1)
 _LOOKED_AT = _s.c.looked_at > sa.bindparam("since", type_=_s.c.looked_at.type)
 _TOTALS = (
     sa.select(_s.c.level, sa.cast(sa.null(), sa.String).label("table_id"), sa.func.sum(_s.c.reads_per_day), sa.null())
@@ -62,7 +63,7 @@ def displaced(engine: Engine) -> list[str]:
 def _read(connection: Connection, now: datetime) -> dict[str, ReadShare]:
     waiting: defaultdict[str, list[Dear]] = defaultdict(list)
     totals: dict[str, float] = {}
-    for level, table_id, reads, price in connection.execute(_READ, {"since": now - CHECKED_WITHIN}):
+    for level, table_id, reads, price in connection.execute(_READ, {"since": now - _KNOWN_FOR}):
         if table_id is None:
             totals[level] = reads
         else:
