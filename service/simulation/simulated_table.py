@@ -40,8 +40,8 @@ from service.simulation.table_past import TablePast, Write
 
 _NEVER = JobHistory()
 _NOT_YET = Skip("not-yet", "")
-_USUAL_INPUTS = {"hazard": NO_HAZARD, "has_flink": False, "must_stop_flink": False, "unproved": None}
-_USUAL_INPUTS |= dict.fromkeys(("incidents", "tried", "consumers"), ())
+_USUAL_INPUTS = {"hazard": NO_HAZARD, "has_flink": False, "must_stop_flink": False, "unproved": None, "incidents": ()}
+_USUAL_INPUTS |= {"tried": (), "consumers": ()}
 _at = attrgetter("at")
 _DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
@@ -55,6 +55,7 @@ class SimulatedTable:
         end: float,
         freezes: Sequence[Freeze],
         expected: Expected,
+        *,
         budgets: SimulatedBudgets | None = None,
         share: ReadShare | None = None,
     ) -> None:
@@ -90,9 +91,8 @@ class SimulatedTable:
             if expression := getattr(getattr(self.policy, kind.value), "cron", None):
                 self._schedules[kind] = Schedule.after(moment(begin), expression, self.policy.time_zone)
         self._counts = False
-        self._usual_snapshot = vars(
-            TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
-        )
+        usual = TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
+        self._usual_snapshot = vars(usual)
         # Proposals with the number of commits before which they stay as they are.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED

@@ -71,8 +71,8 @@ class _Simulation:
         self.fleet, self.expected, self.begin, self.end = fleet, expected, begin, end
         self.budgets = SimulatedBudgets(fleet.budgets)
         self.shares = SimulatedShares(pasts, fleet.levels)
-        given = begin, end, fleet.freezes, expected, self.budgets
-        self.tables = [SimulatedTable(each, *given, share=self.shares.by_id.get(each.id)) for each in pasts]
+        given, shares = (begin, end, fleet.freezes, expected), self.shares.by_id
+        self.tables = [SimulatedTable(p, *given, budgets=self.budgets, share=shares.get(p.id)) for p in pasts]
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
