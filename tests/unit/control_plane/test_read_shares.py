@@ -186,8 +186,8 @@ def test_a_simulation_compacts_those_tables_that_most_read() -> None:
     assert [some[1], some[4]] == [every[1], every[4]]
     assert found.kept is not None
     assert found.kept > 0.9
-    # A smaller part may wait, of the same work for each commit: those with the fewest reads.
-    _, more = outcome(0.99, *rates)
+    # Each of them alone would fit in 4.2 %; those with the fewest reads are the dearest.
+    _, more = outcome(0.958, *rates)
     assert [each > 5 for each in more] == [False, True, True, False, True]
     # Alone, each table's reads are all there are.
     assert outcome(0.95, *rates, levels=False)[1] == every
