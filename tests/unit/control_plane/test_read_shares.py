@@ -21,7 +21,8 @@ from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import TriggerContext
 from service.simulation.fleet import Fleet
 from service.simulation.simulator import simulated
-from tests.unit.control_plane.past_fleet import BEGIN, DAY, a_past, cost
+from service.simulation.table_past import Write
+from tests.unit.control_plane.past_fleet import BEGIN, DAY, MIB, a_past, cost
 from tests.unit.control_plane.snapshots import NOW, ago
 from tests.unit.control_plane.test_objectives import RATES, compacts, logs
 
@@ -191,3 +192,24 @@ def test_a_simulation_compacts_those_tables_that_most_read() -> None:
     assert [each > 5 for each in more] == [False, True, True, False, True]
     # Alone, each table's reads are all there are.
     assert outcome(0.95, *rates, levels=False)[1] == every
+
+
+def test_a_simulation_compacts_a_table_at_once_that_has_to_make_room() -> None:
+    def jobs_of_first(later: int) -> int:
+        """Returns the jobs of a table whose writers stop, before so many commits to a dearer one."""
+        policy = Policy(objective=ObjectiveSettings(read_overhead=1.05, of_reads=0.95))
+        policy = replace(policy, cleaning=CleaningSettings(enabled=False))
+        rates, writes = (40.0, 30.0, 930.0), ((0, 40), (40_000, later), (0, 0))
+        pasts = [
+            a_past(
+                number,
+                policy=policy,
+                objective=TableObjective(reads=Reads(each, ReadSource.LINEAGE)),
+                writes=[Write(BEGIN + begin + 100.0 * place, MIB, 4) for place in range(1, count + 1)],
+            )
+            for number, (each, (begin, count)) in enumerate(zip(rates, writes, strict=True))
+        ]
+        fleet = Fleet({"default": 2}, levels={each.id: LEVEL for each in pasts})
+        return simulated(pasts, fleet, cost, BEGIN, BEGIN + DAY / 2).tables["tbl_0"].jobs
+
+    assert jobs_of_first(40) == jobs_of_first(0) + 1
