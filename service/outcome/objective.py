@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
+from service.outcome.read_share import Dear
 from service.outcome.table_objective import TableObjective
 
 WEEK = timedelta(days=7)
@@ -18,10 +19,11 @@ WEEK = timedelta(days=7)
 class ObjectiveCheck:
     """The result of a check of a table. `overhead` is the cost of a read, divided by its cost after the services that
     are switched on. `missed` says how the objective is missed, as a sentence without a full stop; None if it is
-    kept."""
+    kept. `waiting` is the table if it waits although its reads cost more (`of_reads`)."""
 
     overhead: float
     missed: str | None = None
+    waiting: Dear | None = None
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,10 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     missed = []
     is_dear = settings.read_overhead is not None and overhead > settings.read_overhead
     kinds = (JobKind.COMPACTION, JobKind.CLUSTERING) if merges_files else (JobKind.COMPACTION,)
-    # Reads that are too few for a job miss nothing.
+    # Reads that are too few for a job miss nothing, nor do those that may cost more.
     is_worth_it = any(objective.is_worth_it(kind, snapshot, now) for kind in kinds)
-    if is_dear and is_worth_it and not objective.reads.have_stopped:
+    waiting = objective.waiting(snapshot, now)
+    if is_dear and is_worth_it and waiting is None and not objective.reads.have_stopped:
         jobs = "a compaction and a clustering" if are_merged else "a compaction"
         missed.append(
             f"a read costs {overhead:.2f} times what it would after {jobs}, {settings.read_overhead:g} allowed"
@@ -80,7 +83,7 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     if settings.storage_overhead is not None and stored > settings.storage_overhead:
         most = settings.storage_overhead
         missed.append(f"all files have {stored:.2f} times the size of those in use, {most:g} allowed")
-    return ObjectiveCheck(overhead, "; ".join(missed) or None)
+    return ObjectiveCheck(overhead, "; ".join(missed) or None, waiting)
 
 
 def storage_overhead(snapshot: TableSnapshot) -> float:

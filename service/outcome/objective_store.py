@@ -23,9 +23,18 @@ _LONGEST = timedelta(hours=2)
 _STATE = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 
 
-def record(connection: Connection, table_id: str, found: ObjectiveCheck, now: datetime) -> None:
+def record(
+    connection: Connection,
+    table_id: str,
+    found: ObjectiveCheck,
+    now: datetime,
+    *,
+    level: str | None = None,
+    reads_per_day: float | None = None,
+) -> None:
     """Adds the time since the last check with the result of that check, and stores this result. Clocks of replicas
-    differ, and may be set: a check that is earlier than the last one adds no time."""
+    differ, and may be set: a check that is earlier than the last one adds no time. The table's reads count for the
+    `level` that sets `of_reads`; None without one."""
     last = connection.execute(_STATE, {"of_table": table_id}).one_or_none()
     passed = now - last.looked_at if last else timedelta()
     if last and timedelta() < passed <= _LONGEST:
@@ -39,6 +48,9 @@ def record(connection: Connection, table_id: str, found: ObjectiveCheck, now: da
         "overhead": found.overhead,
         "missed": found.missed,
         "missed_since": min(since, now) if found.missed else None,
+        "level": level,
+        "reads_per_day": reads_per_day,
+        "price": found.waiting.price if found.waiting else None,
     }
     upsert(connection, _s, {"table_id": table_id}, values)
 

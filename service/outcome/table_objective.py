@@ -10,6 +10,7 @@ from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.outcome.gain import Gain, gain_of
 from service.outcome.read_cost import ReadCost, ReadRates, ReadWork, read_cost
+from service.outcome.read_share import Dear, ReadShare
 from service.outcome.reads import Reads
 from service.policies.objective import ObjectiveSettings
 
@@ -23,7 +24,8 @@ unknown."""
 @dataclass(frozen=True)
 class TableObjective:
     """The settings, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
-    its job. `work_seconds` has the expected time of a job of each kind that makes reads cheaper."""
+    its job. `work_seconds` has the expected time of a job of each kind that makes reads cheaper. `share` are the tables
+    of the level that sets `of_reads`, None if all reads of the table count."""
 
     settings: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     rates: ReadRates = field(default_factory=ReadRates)
@@ -34,6 +36,7 @@ class TableObjective:
     overspent: str | None = None  # A clause about a spent budget that the table shares; None if no budget is spent.
     lead_seconds: float = LEAD_SECONDS
     work_seconds: Mapping[JobKind, float] = field(default_factory=dict)
+    share: ReadShare | None = None
 
     def cost_of_reads(self, snapshot: TableSnapshot) -> ReadCost:
         return read_cost(ReadWork.of(snapshot), self.rates)
@@ -67,3 +70,40 @@ class TableObjective:
             return least is None
         is_old = self.age(kind, snapshot, now) >= UNREAD_FOR.total_seconds()
         return is_old or self.worth(kind, snapshot, now) >= least
+
+    def reaches_overhead(self, snapshot: TableSnapshot) -> bool:
+        """Returns whether the next commit would make reads cost more than `read_overhead` because of logs, or more than
+        without logs if only their worth counts."""
+        overhead, most = self.cost_of_reads(snapshot).of_logs, self.settings.read_overhead or 1.0
+        return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
+
+    def waiting(self, snapshot: TableSnapshot, now: datetime) -> Dear | None:
+        """Returns the table with its rank if its logs wait, because few enough reads concern it and the tables that are
+        dearer to keep (`of_reads`). After a day no table waits."""
+        is_shared = self.share is not None and self.settings.read_overhead is not None
+        if not is_shared or not self.reaches_overhead(snapshot):
+            return None
+        if self.age(JobKind.COMPACTION, snapshot, now) >= UNREAD_FOR.total_seconds():
+            return None
+        found = self._rank(snapshot, now)
+        return found if self._share_with_dearer(found) <= 1 - (self.settings.of_reads or 1.0) else None
+
+    def share_of_waiting(self, snapshot: TableSnapshot, now: datetime) -> float:
+        """Returns the share of all reads that the table has, together with those that wait and are dearer to keep."""
+        return self._share_with_dearer(self._rank(snapshot, now))
+
+    def _share_with_dearer(self, table: Dear) -> float:
+        return self.share.with_dearer(table) if self.share else 1.0
+
+    def _rank(self, snapshot: TableSnapshot, now: datetime) -> Dear:
+        """Returns the table with the work for each read if a compaction ran whenever the limit is reached: writers
+        commit as often as since the last one."""
+        since, most = snapshot.since_compaction, self.settings.read_overhead or 1.0
+        overhead = self.cost_of_reads(snapshot).of_logs
+        commits = max(1, since.commits)
+        begin = since.at or snapshot.first_commit_at or now
+        seconds_per_commit = max(1.0, (now - begin).total_seconds()) / commits
+        by_commit = max((overhead - 1) / commits, 1e-9)
+        reads = self.reads.per_day / 86_400 * seconds_per_commit * max(1.0, (most - 1) / by_commit)
+        work = self.work_seconds.get(JobKind.COMPACTION, self.lead_seconds)
+        return Dear(snapshot.table_id, self.reads.per_day, work / max(reads, 1e-9))

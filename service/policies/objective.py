@@ -24,6 +24,15 @@ class ObjectiveSettings(Section):
             le=1000,
         ),
     ] = None
+    of_reads: Annotated[
+        float | None,
+        Spec(
+            "Share of the reads of all tables to which this pattern's policy applies that are to cost at most"
+            " `read_overhead`; or null for all reads",
+            gt=0,
+            lt=1,
+        ),
+    ] = None
     log_age_seconds: Annotated[
         int | None, Spec("Longest time that a log file may wait for a compaction; or null", ge=60, le=31_536_000)
     ] = None
@@ -63,6 +72,11 @@ class ObjectiveSettings(Section):
     def weighs_reads(self) -> bool:
         """Whether a member concerns the cost of reads, and so small files as well."""
         return self.read_overhead is not None or self.least_worth is not None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a member concerns decisions at all."""
+        return self.is_set or self.weighs_reads or self.max_gb_hours_per_day is not None
 
     @property
     def is_set(self) -> bool:

@@ -17,7 +17,7 @@ from service.runtime.settings import Settings
 from service.scheduling.admission import Limits
 from service.scheduling.queue_settings import QueueSettings
 from service.scheduling.scheduler import SchedulerConfig
-from service.simulation.simulator import Fleet
+from service.simulation.fleet import Fleet
 
 # Largest share of a processor core to spend on decisions.
 _SHARE = 0.25

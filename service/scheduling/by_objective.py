@@ -61,11 +61,24 @@ def _by_reads(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None
         return None
     most = context.objective.settings.read_overhead
     overhead = context.objective.cost_of_reads(snapshot).of_logs
-    # A job is due if the next commit would exceed the limit.
-    next_one = (overhead - 1) / max(1, snapshot.since_compaction.commits)
     because = f"a read costs {overhead:.2f} times what it would right after a compaction{_at_most(most)}"
-    timing = Timing(overhead + next_one > (most or 1.0), f"{because}; {context.objective.reads.text}")
-    return _if_worth_it(timing, JobKind.COMPACTION, snapshot, context)
+    timing = Timing(context.objective.reaches_overhead(snapshot), f"{because}; {context.objective.reads.text}")
+    return _unless_few_read(_if_worth_it(timing, JobKind.COMPACTION, snapshot, context), snapshot, context)
+
+
+def _unless_few_read(timing: Timing, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    """Returns the timing; no job is due while the reads of the table are among the few that may cost more."""
+    objective, now = context.objective, context.now
+    if not timing.is_due or objective.share is None:
+        return timing
+    share, least = objective.share_of_waiting(snapshot, now), objective.settings.of_reads or 1.0
+    because = (
+        f"{timing.because}; this table and those that are dearer to keep have {100 * share:.1f} % of all reads of"
+        f" {objective.share.level}, {100 * (1 - least):.3g} % may cost more"
+    )
+    if objective.waiting(snapshot, now) is None:
+        return Timing(True, because)
+    return Timing(False, because, _oldest(snapshot, context) + UNREAD_FOR)
 
 
 def _at_most(most: float | None) -> str:

@@ -21,15 +21,13 @@ from service.delivery import outbox
 from service.model.calls import calls
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
-from service.outcome import objective_store
-from service.outcome.objective import check
 from service.policies import freeze_store, pause_store
 from service.queue import breaker_store, gain_store, job_changes, job_store
 from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
-from service.scheduling import budgets, decision_store, delegated
+from service.scheduling import budgets, decision_store, delegated, outcome_records
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
@@ -127,6 +125,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with writing(database.engine) as connection:
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
+    outcome_records.wake_displaced(database.engine, now)
     if has_events:
         database.notifier.notify()
     if started:
@@ -201,12 +200,7 @@ def _decide(
             log.warning("Table %s: %s", table_id, decision.warning)
     decision_store.record(connection, table_id, decisions, inputs.before)
     renew(connection, inputs, facts)
-    if inputs.has_gains:
-        overhead = inputs.objective.cost_of_reads(inputs.snapshot).of_logs
-        gain_store.record_overhead(connection, table_id, overhead, inputs.snapshot.taken_at)
-    if inputs.policy.objective.is_set:
-        found = check(inputs.objective, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
-        objective_store.record(connection, table_id, found, now)
+    outcome_records.record(connection, table_id, inputs)
     _record_plans(connection, inputs, admissions, job)
     _settle(connection, table_id, inputs, admissions, _next_decision_at(inputs, admissions, job))
     events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]

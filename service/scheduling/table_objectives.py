@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from service.catalog import commit_store
-from service.outcome import read_store
+from service.outcome import read_share_store, read_store
 from service.outcome.table_objective import TableObjective
 from service.outcome.typical_reads import known_or_assumed
-from service.policies.precedence import Effective
+from service.policies.precedence import PATTERN, Effective
 from service.queue import attempt_figures
 from service.scheduling import budgets as budgets_now
 from service.scheduling.budgets import Budgets
@@ -27,7 +27,7 @@ def table_objective(
     assert table is not None
     spends = budgets or budgets_now.read(connection, now, [table.id])
     overspent = spends.over(effective, table.id)
-    spent, first_at = 0.0, None
+    spent, first_at, level = 0.0, None, level_of(effective)
     if settings.max_gb_hours_per_day is not None:
         spent, first_at = attempt_figures.gb_hours_since(connection, table.id, now - _DAY)
     return TableObjective(
@@ -38,4 +38,14 @@ def table_objective(
         gb_hours=spent,
         spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,
         overspent=overspent,
+        share=read_share_store.of_level(connection, level, now, settings.of_reads or 1.0) if level else None,
     )
+
+
+def level_of(effective: Effective) -> str | None:
+    """Returns the pattern whose tables share the reads that may cost more; None if all reads of the table count. A
+    table that sets `of_reads` itself shares its reads with no other one."""
+    level = effective.sources.get("objective.of_reads", "")
+    objective = effective.policy.objective
+    is_set = objective.of_reads is not None and objective.read_overhead is not None
+    return level if is_set and level.startswith(PATTERN) else None

@@ -18,8 +18,9 @@ from service.policies.policy import Policy
 from service.queue.cost import Basis
 from service.simulation.advisable import ADVISABLE, Advisable
 from service.simulation.expected import Expected
+from service.simulation.fleet import Fleet
 from service.simulation.outcome import Outcome
-from service.simulation.simulator import Fleet, simulated
+from service.simulation.simulator import simulated
 from service.simulation.table_past import TablePast
 
 PERIOD = timedelta(days=7)

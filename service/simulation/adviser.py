@@ -27,8 +27,8 @@ from service.policies.settings import Mode
 from service.simulation import advice_store, advisable, past_store, read_costs
 from service.simulation.advice import MOST_COMMITS, PERIOD, TOO_MANY, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
+from service.simulation.fleet import Fleet
 from service.simulation.outcome import Outcome
-from service.simulation.simulator import Fleet
 from service.simulation.what_if import Simulating, engine_of, learned, with_facts
 
 TABLES_AT_ONCE = 3

@@ -28,9 +28,7 @@ _STAY_DUE = frozenset({*COUNTED, JobKind.AUDIT, JobKind.ARCHIVAL})
 def counts(policy: Policy) -> bool:
     """Returns whether compactions and cleanings become due by the number of commits alone."""
     settings, objective = [getattr(policy, kind.value) for kind in COUNTED], policy.objective
-    if objective.is_set or objective.weighs_reads or objective.max_gb_hours_per_day is not None:
-        return False
-    if policy.compaction.log_ratio is not None:
+    if objective.is_any or policy.compaction.log_ratio is not None:
         return False
     return all(each.trigger is Trigger.COMMITS and each.cron is None for each in settings)
 

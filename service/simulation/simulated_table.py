@@ -16,6 +16,7 @@ from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.model.record import made
 from service.outcome.objective import check
+from service.outcome.read_share import Dear, ReadShare
 from service.outcome.table_objective import TableObjective
 from service.policies.freeze import Freeze, next_start
 from service.queue.job import Job
@@ -39,8 +40,8 @@ from service.simulation.table_past import TablePast, Write
 
 _NEVER = JobHistory()
 _NOT_YET = Skip("not-yet", "")
-_USUAL_INPUTS = {"hazard": NO_HAZARD, "has_flink": False, "must_stop_flink": False, "unproved": None}
-_USUAL_INPUTS |= dict.fromkeys(("incidents", "tried", "consumers"), ())
+_USUAL_INPUTS = {"hazard": NO_HAZARD, "has_flink": False, "must_stop_flink": False, "unproved": None, "incidents": ()}
+_USUAL_INPUTS |= {"tried": (), "consumers": ()}
 _at = attrgetter("at")
 _DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
@@ -56,10 +57,10 @@ class SimulatedTable:
         expected: Expected,
         *,
         budgets: SimulatedBudgets | None = None,
+        share: ReadShare | None = None,
     ) -> None:
         self.past, self.policy, self._expected = past, past.policy, expected
-        self.files = SimulatedFiles(past)
-        self.freezes = freezes
+        self.files, self.freezes = SimulatedFiles(past), freezes
         self.active: list[Job] = []
         self.taken: dict[str, Taken] = {}
         ended = {kind: moment(at) for kind, at in past.ended.items()}
@@ -67,11 +68,10 @@ class SimulatedTable:
         self._before: dict[str, JobHistory] = {}  # The histories before the jobs that no worker has taken.
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
-        self._usual_objective = replace(past.objective, settings=settings)
+        self._usual_objective, self.share = replace(past.objective, settings=settings, share=share), share
         self._budgets = budgets if budgets and budgets.concern(past.id) else None
-        self._has_objective = settings.is_set or settings.weighs_reads or settings.max_gb_hours_per_day is not None
-        self._has_objective = self._has_objective or self._budgets is not None
-        self._weighed = () if settings.least_worth is None else WEIGHED
+        self._has_objective = settings.is_any or self._budgets is not None
+        self._weighed = () if settings.least_worth is None and share is None else WEIGHED
         # The ends of the jobs of the last day, and their GB-hours.
         self._spent: deque[tuple[datetime, float]] = deque(past.spent)
         self._next = 0
@@ -91,9 +91,8 @@ class SimulatedTable:
             if expression := getattr(getattr(self.policy, kind.value), "cron", None):
                 self._schedules[kind] = Schedule.after(moment(begin), expression, self.policy.time_zone)
         self._counts = False
-        self._usual_snapshot = vars(
-            TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
-        )
+        usual = TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
+        self._usual_snapshot = vars(usual)
         # Proposals with the number of commits before which they stay as they are.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
@@ -160,7 +159,7 @@ class SimulatedTable:
         """Returns until when probably no job is due, estimated from the commits between the last two jobs; None if that
         is no later than the next commit."""
         at = self._run_at + self._stride - 2
-        is_likely = self._is_foreseen and not self._is_exact and self._next < at < len(self.past.writes)
+        is_likely = self._is_foreseen and not (self._is_exact or self.share) and self._next < at < len(self.past.writes)
         return self.past.writes[at].at if is_likely else None
 
     def idle_at(self, now: float) -> Answer | None:
@@ -264,9 +263,12 @@ class SimulatedTable:
         """Returns whether the objective is kept at a time; None without one."""
         if not self.policy.objective.is_set:
             return None
-        at = moment(now)
-        merges = self.policy.clustering.enabled
+        at, merges = moment(now), self.policy.clustering.enabled
         return not check(self._objective(at), self._snapshot(at), at, merges_files=merges).missed
+
+    def waiting(self, now: float) -> Dear | None:
+        """Returns the table if it waits although its reads cost more than is allowed."""
+        return self._objective(moment(now)).waiting(self._snapshot(moment(now)), moment(now))
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot: TableSnapshot | None = None

@@ -5,25 +5,26 @@ from __future__ import annotations
 import gc
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 from zlib import crc32
 
 from jobs.contract import JobKind
 from service.outcome.gain import gain_of
-from service.policies.freeze import Freeze
 from service.queue.job import Job, mutates
-from service.queue.lease_order import NEVER, Candidate, turn
+from service.queue.lease_order import NEVER, Candidate
 from service.queue.slot_use import AT_LEAST, used_after
-from service.scheduling.admission import Limits, Load
+from service.scheduling.admission import Load
 from service.scheduling.expected_costs import WEIGHED
 from service.simulation.counted import SIMULATED
 from service.simulation.expected import Expected
+from service.simulation.fleet import Fleet
 from service.simulation.outcome import KindOutcome, Outcome, Point, Sums, TableOutcome, percentile
-from service.simulation.simulated_budgets import BudgetsPast, SimulatedBudgets
+from service.simulation.simulated_budgets import SimulatedBudgets
 from service.simulation.simulated_files import Taken, moment
+from service.simulation.simulated_shares import SimulatedShares
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.table_past import TablePast
 
@@ -34,23 +35,6 @@ _SEEN_AFTER = 1.0
 # After this share of the time for which a job has waited, it is weighed anew.
 _SELDOM = 0.1
 _MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
-
-Order = Callable[[Candidate, float, float], tuple[float, ...]]
-"""The sort key of a job that waits for a slot, by the slot use of its table and the time since the beginning."""
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """The slots, limits and costs that tables share. A worker group that is not among `slots` has one slot.
-    `worker_hours_by_group` are the budgets of worker groups for a day."""
-
-    slots: Mapping[str, int] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-    worker_hours_by_group: Mapping[str, float] = field(default_factory=dict)
-    freezes: Sequence[Freeze] = ()
-    poll_seconds: float = 60.0
-    order: Order = turn
-    budgets: BudgetsPast = field(default_factory=BudgetsPast)
 
 
 @dataclass(slots=True, eq=False)
@@ -86,9 +70,9 @@ class _Simulation:
     def __init__(self, pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> None:
         self.fleet, self.expected, self.begin, self.end = fleet, expected, begin, end
         self.budgets = SimulatedBudgets(fleet.budgets)
-        self.tables = [
-            SimulatedTable(each, begin, end, fleet.freezes, expected, budgets=self.budgets) for each in pasts
-        ]
+        self.shares = SimulatedShares(pasts, fleet.levels)
+        given, shares = (begin, end, fleet.freezes, expected), self.shares.by_id
+        self.tables = [SimulatedTable(p, *given, budgets=self.budgets, share=shares.get(p.id)) for p in pasts]
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
@@ -159,6 +143,8 @@ class _Simulation:
         load = Load(self.active)
         is_full = load.total >= self.fleet.limits.active
         answer = (table.still_limited(now) if is_full else None) or table.decide(now, self.fleet.limits, load)
+        for other in self.shares.note(table.past.id, table.waiting(now)) if table.share else ():
+            self._wake_at(self.numbers[other], now)
         if answer.run:
             self.counter += 1
             job = table.begin(answer.run, str(self.counter), now)

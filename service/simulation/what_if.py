@@ -17,14 +17,16 @@ from service.policies import freeze_store, pause_store
 from service.policies.policy import Policy
 from service.queue import attempt_figures, worker_store
 from service.queue.cost_store import Lessons
+from service.scheduling.table_objectives import level_of
 from service.simulation import budgets_past, past_store, read_costs
 from service.simulation.edit import Edit, Edited, edited
 from service.simulation.errors import SimulationTooLargeError
 from service.simulation.expected import Expected
+from service.simulation.fleet import Fleet
 from service.simulation.outcome import Outcome
 from service.simulation.past_store import Past, TooManyCommits
 from service.simulation.side_by_side import both
-from service.simulation.simulator import Fleet, simulated
+from service.simulation.simulator import simulated
 from service.simulation.table_past import TablePast
 
 MOST_TABLES = 1000
@@ -139,11 +141,12 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
     read_costs.add(connection, past.pasts, period.now)
     _add_spent(connection, past.pasts, found, period.begin)
     fleet = with_facts(connection, fleet, period.now)
+    sides = found.now, found.new
     budgets = [
-        budgets_past.read(connection, side, found.subjects, period.begin, fleet.worker_hours_by_group)
-        for side in (found.now, found.new)
+        budgets_past.read(connection, side, found.subjects, period.begin, fleet.worker_hours_by_group) for side in sides
     ]
-    now, new = (replace(fleet, budgets=each) for each in budgets)
+    levels = [{key: level for key, each in side.effective.items() if (level := level_of(each))} for side in sides]
+    now, new = (replace(fleet, budgets=b, levels=of) for b, of in zip(budgets, levels, strict=True))
     expected = learned(connection)
     policies = {table_id: each.policy for table_id, each in found.new.effective.items()}
     outcomes = both(partial(_simulated, past, None, now, expected), partial(_simulated, past, policies, new, expected))

@@ -11,9 +11,9 @@ distributions, drawn independently. Variants:
 - `default`: a daemon with our default thresholds, and a worker of one slot.
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
-- `objective`: the same daemon and worker, which decide by an objective: `least_worth`, and `read_overhead` and
-  `storage_overhead` if given. The owners declare how often the tables are read, in place of the history of reads that
-  the service would have after some days; with `--lineage` each query is reported instead.
+- `objective`: the same daemon and worker, which decide by an objective: `read_overhead`, `of_reads` and
+  `storage_overhead`, and `least_worth` if given. The owners declare how often the tables are read, in place of the
+  history of reads that the service would have after some days; with `--lineage` each query is reported instead.
 - `none`: no services at all, for comparison.
 
 The cost of a daemon is the CPU time of all its processes until the last job has ended, after jobs on other tables have
@@ -202,6 +202,7 @@ class Bench:
         if variant == OBJECTIVE:
             policy["objective"] = {
                 "read_overhead": self._given.overhead,
+                "of_reads": self._given.of_reads,
                 "least_worth": self._given.least_worth,
                 "storage_overhead": self._given.storage_overhead,
             }
@@ -373,9 +374,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--write-every", type=float, default=2.0, help="seconds between two batches")
     parser.add_argument("--query-every", type=float, default=3.0, help="seconds between two queries")
     parser.add_argument("--asks", type=int, default=1, help="how often each query is asked; the cheapest one counts")
-    parser.add_argument("--overhead", type=float, help="member `read_overhead` of the objective")
-    parser.add_argument("--least-worth", type=float, default=3.0, help="member `least_worth` of the objective")
-    parser.add_argument("--storage-overhead", type=float, help="member `storage_overhead` of it")
+    parser.add_argument("--overhead", type=float, default=2.15, help="member `read_overhead` of the objective")
+    parser.add_argument("--of-reads", type=float, default=0.96, help="member `of_reads` of it")
+    parser.add_argument("--least-worth", type=float, help="member `least_worth` of it")
+    parser.add_argument("--storage-overhead", type=float, default=4.0, help="member `storage_overhead` of it")
     parser.add_argument("--lineage", action="store_true", help="reports each query; nobody declares reads")
     parser.add_argument("--budget", type=float, default=0.2, help="of OpenHouse's rule: share of the slot's time")
     parser.add_argument("--round-seconds", type=float, default=30.0, help="of OpenHouse's rule: between two rounds")

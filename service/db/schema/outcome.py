@@ -45,6 +45,11 @@ objective_states = sa.Table(
     sa.Column("overhead", sa.Double, nullable=False),
     sa.Column("missed", sa.Text),
     sa.Column("missed_since", UtcDateTime),
+    # The level whose tables share the reads that may cost more (`of_reads`), the table's own reads, and if the table
+    # waits, the work for each read that would be kept cheap.
+    sa.Column("level", sa.Text),
+    sa.Column("reads_per_day", sa.Double),
+    sa.Column("price", sa.Double),
 )
 
 # The gain of each job of a policy, expected and actual, in seconds of one read.

@@ -23,7 +23,7 @@ from service.model.storage_errors import ReadTimedOutError
 from service.policies import policy_registry
 from service.simulation import advice_store, adviser, index_choice
 from service.simulation.advice import Advice, AdviceState, worse
-from service.simulation.simulator import Fleet
+from service.simulation.fleet import Fleet
 from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.control_plane.planning import Service, save_poll
 from tests.unit.control_plane.past_fleet import cost

@@ -28,7 +28,7 @@ from service.queue.attempt_figures import Figures
 from service.scheduling import pausing
 from service.simulation import past_store
 from service.simulation.edit import Edit
-from service.simulation.simulator import Fleet
+from service.simulation.fleet import Fleet
 from service.simulation.what_if import Period, what_if
 from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.control_plane.planning import Service, save_poll, snapshot_of

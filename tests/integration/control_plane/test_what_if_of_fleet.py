@@ -17,8 +17,8 @@ from service.lake.commit import COMPACTION, Commit
 from service.policies import policy_registry
 from service.simulation import simulator
 from service.simulation.edit import Edit
+from service.simulation.fleet import Fleet
 from service.simulation.simulated_table import SimulatedTable
-from service.simulation.simulator import Fleet
 from service.simulation.what_if import Period, what_if
 from tests.integration.control_plane.planning import Service, save_poll, snapshot_of
 

@@ -15,7 +15,8 @@ from service.outcome.table_objective import TableObjective
 from service.policies.policy import Policy
 from service.policies.settings import AuditSettings, CleaningSettings
 from service.queue.lease_order import turn
-from service.simulation.simulator import Fleet, simulated
+from service.simulation.fleet import Fleet
+from service.simulation.simulator import simulated
 from tests.unit.control_plane.past_fleet import BEGIN, DAY, a_fleet, cost
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from jobs.kinds.results import Work
     from service.queue.cost import Cost
     from service.queue.lease_order import Candidate
+    from service.simulation.fleet import Order
     from service.simulation.outcome import Outcome
-    from service.simulation.simulator import Order
     from service.simulation.table_past import TablePast
 
 

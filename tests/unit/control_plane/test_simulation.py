@@ -30,11 +30,12 @@ from service.policies.settings import (
 from service.queue.cost import Basis, Cost
 from service.scheduling.admission import Limits
 from service.simulation import advice, simulator
+from service.simulation.fleet import Fleet
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.out_of_use import left_by
 from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
-from service.simulation.simulator import Fleet, simulated
+from service.simulation.simulator import simulated
 from service.simulation.table_past import Beginning, Freed, Ran, Write
 from service.simulation.what_if import WhatIf
 from tests.unit.control_plane.past_fleet import BEGIN, DAY, HOUR, MIB, a_fleet, a_past, cost

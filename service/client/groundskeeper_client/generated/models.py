@@ -4393,6 +4393,10 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     """Highest cost of a read, divided by its cost right after a compaction (and a clustering, if that is on); or
     null
     """
+    of_reads: float | UnsetType | None = UNSET
+    """Share of the reads of all tables to which this pattern's policy applies that are to cost at most
+    `read_overhead`; or null for all reads
+    """
     log_age_seconds: int | UnsetType | None = UNSET
     """Longest time that a log file may wait for a compaction; or null"""
     least_worth: float | UnsetType | None = UNSET

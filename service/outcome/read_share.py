@@ -1,0 +1,67 @@
+"""The reads that may cost more than an objective allows: tables whose reads are dear to keep cheap wait for their
+compaction, as long as the reads of all that wait are few enough."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dear:
+    """A table whose reads would cost more than is allowed without a compaction. `price` are the seconds of work for
+    each read that regular compactions keep cheap."""
+
+    table_id: str
+    reads_per_day: float
+    price: float
+
+    @property
+    def _rank(self) -> tuple[float, str]:
+        return -self.price, self.table_id
+
+
+class ReadShare:
+    """The tables of a level of a policy that wait, dearest first, and how often all tables of that level are read."""
+
+    def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[Dear] = ()) -> None:
+        self.level, self.reads_per_day = level, reads_per_day
+        self._tables = {each.table_id: each for each in waiting}
+        self._order = sorted(each._rank for each in self._tables.values())
+        self._reads = [self._tables[table_id].reads_per_day for _, table_id in self._order]
+
+    def with_dearer(self, table: Dear) -> float:
+        """Returns the share of all reads that the table has, together with the dearer ones that wait."""
+        place = bisect_left(self._order, table._rank)
+        dearer = sum(self._reads[:place]) + table.reads_per_day
+        own = self._tables.get(table.table_id)
+        if own is not None and own._rank < table._rank:
+            dearer -= own.reads_per_day
+        # No table is read more often than all together, even if its reads have just become known.
+        return dearer / max(self.reads_per_day, dearer) if dearer > 0 else 0.0
+
+    def note(self, table_id: str, waiting: Dear | None) -> None:
+        """Notes that the table waits, or with None that it does not wait any more."""
+        before = self._tables.pop(table_id, None)
+        if before is not None:
+            place = bisect_left(self._order, before._rank)
+            del self._order[place], self._reads[place]
+        if waiting is not None:
+            self._tables[table_id] = waiting
+            place = bisect_left(self._order, waiting._rank)
+            self._order.insert(place, waiting._rank)
+            self._reads.insert(place, waiting.reads_per_day)
+
+    def displaced(self, most: float) -> list[str]:
+        """Takes out the tables that can no longer wait if this share of all reads may cost more, because dearer ones
+        wait by now; returns their ids."""
+        found, left = [], most * self.reads_per_day
+        for (_, table_id), reads in zip(self._order, self._reads, strict=True):
+            if reads <= left:
+                left -= reads
+            else:
+                found.append(table_id)
+        for table_id in found:
+            self.note(table_id, None)
+        return found

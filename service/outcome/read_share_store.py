@@ -1,0 +1,71 @@
+"""Store of the tables that wait because few reads concern them. See `service.outcome.read_share`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from weakref import WeakKeyDictionary
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
+
+from service.db import schema
+from service.outcome.read_share import Dear, ReadShare
+
+_s = schema.objective_states
+
+_KEPT_FOR = timedelta(minutes=1)
+# Tables are checked at least every hour while the service runs; this long it may have been stopped.
+_KNOWN_FOR = timedelta(days=1)
+_LOOKED_AT = _s.c.looked_at > sa.bindparam("since", type_=_s.c.looked_at.type)
+_TOTALS = (
+    sa.select(_s.c.level, sa.cast(sa.null(), sa.String).label("table_id"), sa.func.sum(_s.c.reads_per_day), sa.null())
+    .where(_s.c.level.is_not(None), _LOOKED_AT)
+    .group_by(_s.c.level)
+)
+_WAITING = sa.select(_s.c.level, _s.c.table_id, _s.c.reads_per_day, _s.c.price)
+_WAITING = _WAITING.where(_s.c.price.is_not(None), _LOOKED_AT)
+_READ = sa.union_all(_WAITING, _TOTALS)
+
+
+@dataclass
+class _Known:
+    """What was read last from a database, with what decisions of this process have noted since."""
+
+    at: datetime
+    shares: dict[str, ReadShare] = field(default_factory=dict)
+    may_wait: dict[str, float] = field(default_factory=dict)  # By level the share of reads that may cost more.
+
+
+# Every decision by a share of reads needs the tables that wait, and to rank those of a large fleet takes long.
+_known: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
+
+
+def of_level(connection: Connection, level: str, now: datetime, of_reads: float) -> ReadShare:
+    """Returns the tables of a level that wait. Other replicas' decisions are among them after a minute at most."""
+    known = _known.get(connection.engine)
+    if known is None or abs(now - known.at) > _KEPT_FOR:
+        known = _known[connection.engine] = _Known(now, _read(connection, now))
+    known.may_wait[level] = 1 - of_reads
+    return known.shares.setdefault(level, ReadShare(level))
+
+
+def displaced(engine: Engine) -> list[str]:
+    """Returns the ids of the tables that can no longer wait, and forgets that they wait. Their next decisions should be
+    due at once."""
+    known = _known.get(engine)
+    if known is None:
+        return []
+    return [each for level, most in known.may_wait.items() for each in known.shares[level].displaced(most)]
+
+
+def _read(connection: Connection, now: datetime) -> dict[str, ReadShare]:
+    waiting: defaultdict[str, list[Dear]] = defaultdict(list)
+    totals: dict[str, float] = {}
+    for level, table_id, reads, price in connection.execute(_READ, {"since": now - _KNOWN_FOR}):
+        if table_id is None:
+            totals[level] = reads
+        else:
+            waiting[level].append(Dear(table_id, reads, price))
+    return {level: ReadShare(level, reads, waiting[level]) for level, reads in totals.items()}

@@ -1,0 +1,29 @@
+"""The fleet of a simulation: what its tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from service.policies.freeze import Freeze
+from service.queue.lease_order import Candidate, turn
+from service.scheduling.admission import Limits
+from service.simulation.simulated_budgets import BudgetsPast
+
+Order = Callable[[Candidate, float, float], tuple[float, ...]]
+"""The sort key of a job that waits for a slot, by the slot use of its table and the time since the beginning."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The slots, limits and costs that tables share. A worker group that is not among `slots` has one slot.
+    `worker_hours_by_group` are the budgets of worker groups for a day; `levels` are as for `SimulatedShares`."""
+
+    slots: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    worker_hours_by_group: Mapping[str, float] = field(default_factory=dict)
+    freezes: Sequence[Freeze] = ()
+    poll_seconds: float = 60.0
+    order: Order = turn
+    budgets: BudgetsPast = field(default_factory=BudgetsPast)
+    levels: Mapping[str, str] = field(default_factory=dict)

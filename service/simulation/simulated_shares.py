@@ -1,0 +1,28 @@
+"""The shares of reads that may cost more, among the tables of a simulation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from service.outcome.read_share import Dear, ReadShare
+from service.simulation.table_past import TablePast
+
+
+class SimulatedShares:
+    """The shares by table id. `levels` has the level that sets `of_reads` for a table."""
+
+    def __init__(self, pasts: Sequence[TablePast], levels: Mapping[str, str]) -> None:
+        totals: defaultdict[str, float] = defaultdict(float)
+        for each in pasts:
+            if level := levels.get(each.id):
+                totals[level] += each.objective.reads.per_day
+        shares = {level: ReadShare(level, reads) for level, reads in totals.items()}
+        self.by_id = {each.id: shares[levels[each.id]] for each in pasts if levels.get(each.id)}
+        self._may_wait = {each.id: 1 - (each.policy.objective.of_reads or 1.0) for each in pasts}
+
+    def note(self, table_id: str, waiting: Dear | None) -> list[str]:
+        """Notes whether the table waits; returns the ids of those that can no longer wait because of that."""
+        share = self.by_id[table_id]
+        share.note(table_id, waiting)
+        return share.displaced(self._may_wait[table_id]) if waiting else []
