@@ -15,7 +15,7 @@ from tests.support import authorities, class_archive, rewriting, shared_tables
 from tests.support import postgresql as postgresql_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -152,6 +152,17 @@ _LONGEST = (
         )
     ),
 )
+# Indexes, changed columns and stores of objects need much of Hudi that the other tests do not. To load and compile it
+# takes a JVM some CPU seconds for each, so one process runs these files.
+_OF_ONE_JVM = {
+    f"tests/integration/test_{name}.py"
+    for name in (
+        *("index_builds", "partial_statistics", "upgrade", "indexes", "metadata_table", "expression_indexes"),
+        *("index_kills", "arrow_compaction", "audit_sees", "missing_parts"),
+        *("statements", "evolved_schemas", "repair_of_evolved_tables", "misread_columns", "changed_types"),
+        *("s3", "s3_requests", "aws_accounts", "glue_sync", "catalog_entries"),
+    )
+}
 _WITH_SPARK = ("tests/acceptance/", "tests/integration/test_", "tests/hostile/test_paths.py")
 
 
@@ -174,9 +185,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
     class Scheduling(LoadFileScheduling):
         def _assign_work_unit(self, node: Any) -> None:
-            has_spark = self.nodes.index(node) < math.ceil(self.numnodes * 2 / 3)
-            wanted = [file for file in self.workqueue if _needs_spark(file) == has_spark] or self.workqueue
-            self.workqueue.move_to_end(min(wanted, key=_rank), last=False)
+            place = self.nodes.index(node)
+            has_spark = place < math.ceil(self.numnodes * 2 / 3)
+            wanted = [file for file in self.workqueue if _needs_spark(file) == has_spark]
+            own = [file for file in wanted if (file in _OF_ONE_JVM) == (has_spark and place == 0)]
+            self.workqueue.move_to_end(min(own or wanted or self.workqueue, key=_rank), last=False)
             super()._assign_work_unit(node)
 
         def _split_scope(self, nodeid: str) -> str:
@@ -202,11 +215,29 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--rest"):
-        config.hook.pytest_deselected(items=[item for item in items if not _is_of_the_rest(item)])
-        items[:] = filter(_is_of_the_rest, items)
-    elif not config.getoption("--exhaustive"):
+        _keep(config, items, _is_of_the_rest)
+    elif config.getoption("--exhaustive"):
+        return
+    elif hasattr(config, "workerinput"):
+        # To skip three thousand tests, and to report that of each, would take ten seconds.
+        _keep(config, items, lambda item: not _is_of_the_rest(item))
+    else:
         for item in filter(_is_of_the_rest, items):
-            item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
+            item.add_marker(pytest.mark.skip(reason=_LEFT_OUT))
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], is_kept: Callable[[pytest.Item], bool]) -> None:
+    kept = [item for item in items if is_kept(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
+    items[:] = kept
+
+
+_LEFT_OUT = "of a long matrix: --exhaustive"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    options = (("--rest", "the rest of the long matrices alone"), ("--exhaustive", "with the long matrices"))
+    return next((said for option, said in options if config.getoption(option)), f"without what is {_LEFT_OUT}")
 
 
 @pytest.hookimpl(trylast=True)

@@ -92,6 +92,7 @@ def test_the_parts_of_a_table_are_tabs_with_one_stop_of_the_tab_key(page: Page, 
         assert page.url.endswith(f"?tab={name.lower()}")
         expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
         assert barriers(page) == []
+        assert not is_wider_than_the_window(page)
     page.keyboard.press("Home")
     expect(page.get_by_role("region", name="Current state")).to_be_visible()
     # Keys that come before the page is drawn again count as well.

@@ -27,8 +27,15 @@ LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
     "dark": ("dark", DESKTOP),
     "light-phone": ("light", PHONE),
 }
-# The elements of the other pages are on these, too.
-BY_PHONE = ("overview", "table", "timeline", "running job", "policies", "calendar", "notifications")
+# The elements of the other pages are on these, too. Notifications are tested in `test_policies.py` with this look.
+BY_PHONE = ("overview", "table", "timeline", "running job", "policies", "calendar")
+# Tests of single pages look at these in the light, with more on them (`test_console.py`, `test_pages.py`,
+# `test_policies.py`, `test_report_page.py`).
+ALONE = {
+    "overview",
+    *("jobs of a table", "decisions", "writers", "timeline", "files"),
+    *("report", "discover", "calendar", "policy of a pattern"),
+}
 # If this variable names a folder, the tests save a picture of each page with each theme and size there.
 PICTURES = os.environ.get("GROUNDSKEEPER_TEST_PICTURES")
 
@@ -38,7 +45,14 @@ in_every_look = pytest.mark.parametrize(
 )
 
 
-@in_every_look
+def test_a_page_is_open_to_everybody(new_page: OpenPage, installation: Installation) -> None:
+    others = [each for each in installation.pages if each not in ALONE]
+    assert len(others) == len(installation.pages) - len(ALONE)
+    require_open_pages(new_page, installation, "light", others)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("look", LOOKS)
 def test_a_page_is_open_to_everybody_in_every_look(new_page: OpenPage, installation: Installation, look: str) -> None:
     require_open_pages(new_page, installation, look, installation.pages)
 

@@ -18,7 +18,7 @@ from service.scheduling.decision import Decision, Verdict
 from tests.dashboard.installation import SPARK, TRIPS, Installation
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
-from tests.support.browser import barriers
+from tests.support.browser import barriers, is_wider_than_the_window
 from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
@@ -276,6 +276,7 @@ def test_tables_below_a_folder_are_found_with_what_their_paths_say_and_registere
     expect(found.get_by_role("row", name="shop/carts")).to_contain_text("can be registered")
     expect(found.get_by_role("row", name="shop/carts")).to_contain_text("team=shop")
     assert barriers(page) == []
+    assert not is_wider_than_the_window(page)
     page.get_by_role("button", name="Register all").click()
     expect(found.get_by_role("row", name="ads/clicks")).to_contain_text("registered now")
     made = installation.api.get("/tables", params={"tag": "team=ads"}).json()["items"]

@@ -86,6 +86,9 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     expect(preview).to_contain_text("every day 21:00 to 04:00")
     assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 8}}
     assert barriers(page) == []
+    assert not is_wider_than_the_window(page)
+    # A simulation that takes longer than the rest of the test would find the policy deleted.
+    expect(page.get_by_role("region", name="What it would have done in the last 14 days")).to_contain_text("instead of")
     expect(preview.get_by_role("button", name="Save the policy")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
@@ -211,6 +214,7 @@ def test_the_calendar_draws_windows_and_freezes_and_sets_one(
     page.locator("[data-key=week] summary", has_text="As a table").click()
     expect(page.get_by_role("table", name="Freezes and windows of the week")).to_contain_text("Freeze spring")
     assert barriers(page) == []
+    assert not is_wider_than_the_window(page)
     page.get_by_role("button", name="Edit spring").click()
     expect(page.get_by_role("region", name="Edit the freeze spring")).to_be_visible()
     page.get_by_role("textbox", name="Reason").fill("the second move")
