@@ -210,7 +210,7 @@ def test_no_stale_write_is_repaired_where_a_later_row_keeps_columns_of_an_earlie
     tables.upsert(tables.rows(spark, 0, 60), base, options)
     count_buckets(spark, base, 4, 7)
     stale = write_stale(tables.rows(spark, 0, 6, ts=5).withColumn("note", F.lit("x")), base, options)
-    # The row that wins has no note. Its key would have the one of the stale write, if that had been found.
+    # The row that wins has no note, so that the note of the stale write should stay.
     tables.upsert(tables.rows(spark, 0, 6, ts=8).withColumn("note", F.lit(None).cast("string")), base, options)
     for params in ({"instants": [stale]}, {}):
         with pytest.raises(RefusedError) as refused:
