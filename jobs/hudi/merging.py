@@ -27,6 +27,7 @@ TAKING_THE_NEWER = frozenset(
 """Payloads whose merge only takes the newer row, in all versions of tables (`EightToNineUpgradeHandler`, 1.2.0, renames
 them). The first is the default before 1.0, the last Flink's; both others are subclasses of the first."""
 _INFERRED_BELOW = 9
+_BY_COLUMN = "hoodie.table.partial.update.mode"
 _COMMIT_TIME, _CUSTOM = "COMMIT_TIME_ORDERING", "CUSTOM"
 
 
@@ -65,6 +66,11 @@ def _merging_of(table: HudiTable) -> Merging:
             mode = found.getLeft()
         named = (config.getPayloadClassIfPresent().orElse(None), config.getLegacyPayloadClass())
         return Merging(str(mode or ""), frozenset(str(each) for each in named if each))
+
+
+def by_column(table: HudiTable) -> list[str]:
+    """Returns the property by which columns without a value keep that of the row before, if it is set."""
+    return [_BY_COLUMN] if table.properties.get(_BY_COLUMN) else []
 
 
 def unclear(table: HudiTable) -> list[Problem]:

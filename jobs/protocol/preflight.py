@@ -89,11 +89,7 @@ def of_new_files(table: HudiTable, slices: Sequence[FileSlice], *, own_instants:
 
 def of_repair(table: HudiTable) -> list[Problem]:
     """Returns the reasons against recovering the rows of stale writes."""
-    problems: list[Problem] = []
-    mode = table.properties.get("hoodie.record.merge.mode", "").upper()
-    if mode == "CUSTOM":
-        problems.append(MERGE_MODE_CUSTOM.because())
-    problems += merging.unclear(table)
+    problems = [*_of_merging(table), *merging.unclear(table)]
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
     if table.records_operations:
@@ -105,6 +101,20 @@ def of_repair(table: HudiTable) -> list[Problem]:
     if hash_ranges.out_of_use(table, table.commits()):
         problems += writer_engines.of_flink_with_ranges(table.may_have_flink)
     return problems + no_meta_fields(table) + lock_not_provable(table)
+
+
+def _of_merging(table: HudiTable) -> Iterator[Problem]:
+    """Yields the refusal if a row of the table may come from several writes, or from a class of the owner. A repair
+    takes whole rows: where a later write has left a column out, the value of an earlier stale write would be lost."""
+    try:
+        found = merging.merging_of(table)
+    except RefusedError:
+        return  # `merging.unclear` says why if that matters.
+    if found.mode == "CUSTOM":
+        yield MERGE_MODE_CUSTOM.because()
+    elif names := sorted({*(found.payloads - merging.TAKING_THE_NEWER), *merging.by_column(table)}):
+        title = "Rows of this table are merged column by column or by a payload class, so no row as a whole wins"
+        yield MERGE_MODE_CUSTOM.because(", ".join(names), title=title)
 
 
 def columns_changed(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:

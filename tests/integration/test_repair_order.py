@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.errors import RefusedError
 from jobs.hudi.stale_slices import deleted_keys
 from tests.integration import tables
 from tests.integration.hidden import hidden
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 BY_COMMIT = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
 DELETE = {"hoodie.datasource.write.operation": "delete"}
+PARTIAL = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
 
 
 @contextmanager
@@ -195,3 +197,24 @@ def test_a_later_delete_of_a_lesser_ordering_value_takes_back_no_earlier_delete(
     left = tables.rows(spark, 20, 99).union(tables.rows(spark, 99, 100, ts=1))
     found, expected = texts(spark, base, tables.rows(spark, 10, 20, ts=7), left)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{}, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ({"version": 6}, {"table_type": COW}))],
+)
+def test_no_stale_write_is_repaired_where_a_later_row_keeps_columns_of_an_earlier_one(
+    spark: SparkSession, base: Path, shape: dict[str, Any]
+) -> None:
+    options = tables.writer_options(base, partitioned=False, **PARTIAL, **shape)
+    tables.upsert(tables.rows(spark, 0, 60), base, options)
+    count_buckets(spark, base, 4, 7)
+    stale = write_stale(tables.rows(spark, 0, 6, ts=5).withColumn("note", F.lit("x")), base, options)
+    # The row that wins has no note, so that the note of the stale write should stay.
+    tables.upsert(tables.rows(spark, 0, 6, ts=8).withColumn("note", F.lit(None).cast("string")), base, options)
+    for params in ({"instants": [stale]}, {}):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, "repair", params)
+        assert [each.type for each in refused.value.reasons] == ["merge-mode-custom"]
+    planned = run_job(spark, base, "repair", dry_run=True).details
+    assert [each["type"] for each in planned["refusals"]] == ["merge-mode-custom"]
