@@ -166,7 +166,7 @@ def test_reads_that_cannot_be_true_let_no_table_wait_for_ever(reads: float) -> N
 
 
 def outcome(of_reads: float | None, *per_day: float, levels: bool = True) -> tuple[Outcome, list[int]]:
-    """Returns the outcome of a day of tables with the same writers, and the number of compactions of each."""
+    """Returns the outcome of half a day of tables with the same writers, and the number of compactions of each."""
     policy = Policy(objective=ObjectiveSettings(read_overhead=1.05, of_reads=of_reads))
     policy = replace(policy, cleaning=CleaningSettings(enabled=False))
     pasts = [
@@ -174,7 +174,7 @@ def outcome(of_reads: float | None, *per_day: float, levels: bool = True) -> tup
         for number, each in enumerate(per_day)
     ]
     fleet = Fleet({"default": 2}, levels={each.id: LEVEL for each in pasts} if levels else {})
-    found = simulated(pasts, fleet, cost, BEGIN, BEGIN + DAY)
+    found = simulated(pasts, fleet, cost, BEGIN, BEGIN + DAY / 2)
     return found, [found.tables[each.id].jobs for each in pasts]
 
 
@@ -183,13 +183,13 @@ def test_a_simulation_compacts_those_tables_that_most_read() -> None:
     _, every = outcome(None, *rates)
     found, some = outcome(0.95, *rates)
     # 4.5 % of the reads are those of three tables.
-    assert [each > 5 for each in some] == [False, True, False, False, True]
+    assert [each > 2 for each in some] == [False, True, False, False, True]
     assert [some[1], some[4]] == [every[1], every[4]]
     assert found.kept is not None
     assert found.kept > 0.9
     # Each of them alone would fit in 4.2 %; those with the fewest reads are the dearest.
     _, more = outcome(0.958, *rates)
-    assert [each > 5 for each in more] == [False, True, True, False, True]
+    assert [each > 2 for each in more] == [False, True, True, False, True]
     # Alone, each table's reads are all there are.
     assert outcome(0.95, *rates, levels=False)[1] == every
 
