@@ -50,21 +50,25 @@ def test_a_table_counts_together_with_the_dearer_ones_that_wait() -> None:
 
 
 def test_cheaper_tables_make_room_for_dearer_ones() -> None:
-    share = ReadShare(LEVEL, 100.0, [dear("a", 3.0, 2.0), dear("b", 2.0, 1.0)])
-    assert share.displaced(0.05) == []
+    share = ReadShare(LEVEL, 100.0, [dear("a", 3.0, 2.0), dear("b", 2.0, 1.0), dear("x", 9.0, 0.5)])
+    assert share.displaced() == []
+    share.may_wait = 0.05
+    assert share.displaced() == ["x"]
+    assert share.displaced() == []
     share.note("c", dear("c", 2.0, 3.0))
-    assert share.displaced(0.05) == ["b"]
+    assert share.displaced() == ["b"]
     # Whoever was taken out is named once; a table with fewer reads may still wait.
-    assert share.displaced(0.05) == []
+    assert share.displaced() == []
     share.note("d", dear("d", 0.0, 0.5))
-    assert share.displaced(0.05) == []
+    assert share.displaced() == []
     share.note("a", None)
     assert share.with_dearer(dear("b", 2.0, 1.0)) == pytest.approx(0.04)
 
 
 def test_the_share_is_the_same_whatever_was_noted_before() -> None:
     draw = Random(1)
-    share, kept = ReadShare(LEVEL, 1000.0), {}
+    share = ReadShare(LEVEL, 1000.0)
+    kept: dict[str, Dear] = {}
     for _ in range(500):
         name = f"t{draw.randrange(30)}"
         found = None if draw.random() < 0.3 else dear(name, draw.randrange(9), draw.randrange(5))
@@ -77,6 +81,19 @@ def test_the_share_is_the_same_whatever_was_noted_before() -> None:
         others = [each for each in kept.values() if each.table_id != asked.table_id]
         dearer = [each for each in others if (-each.price, each.table_id) < (-asked.price, asked.table_id)]
         assert share.with_dearer(asked) == expected == pytest.approx((4 + sum(e.reads_per_day for e in dearer)) / 1000)
+
+
+def test_a_table_that_just_fits_stays() -> None:
+    draw = Random(2)
+    for _ in range(300):
+        reads = [draw.random() for _ in range(draw.randrange(2, 9))]
+        share = ReadShare(LEVEL, draw.uniform(10, 20))
+        # The last table fits to the last digit.
+        tables = [dear(f"t{number}", each, 9.0 - number) for number, each in enumerate(reads)]
+        for each in tables:
+            share.may_wait = share.with_dearer(each)
+            share.note(each.table_id, each)
+        assert share.displaced() == []
 
 
 def shared(per_day: float = 3.0, *waiting: Dear, total: float = 100.0, **more: object) -> TriggerContext:
@@ -136,12 +153,12 @@ def test_work_for_a_read_grows_with_commits_and_seconds_and_falls_with_reads(dea
         return found.price
 
     changed = {
-        "fewer reads": {"per_day": 1.0},
-        "more commits": {"mib": 100, "commits": 100},
-        "larger logs": {"mib": 100},
-        "slower jobs": {"work": 4.0},
-    }[dearer]
-    assert price(**changed) > 1.5 * price()
+        "fewer reads": price(per_day=1.0),
+        "more commits": price(mib=100, commits=100),
+        "larger logs": price(mib=100),
+        "slower jobs": price(work=4.0),
+    }
+    assert changed[dearer] > 1.5 * price()
     # Two seconds for two commits, which 2.4 hours take.
     assert price() == pytest.approx(2.0 / (3.0 * 0.4 / 24), rel=0.01)
 
