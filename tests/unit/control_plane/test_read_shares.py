@@ -116,7 +116,7 @@ def test_a_table_that_few_read_waits_and_misses_nothing() -> None:
     assert isinstance(found, Skip)
     assert found.because == (
         "a read costs 6.00 times what it would right after a compaction, 1.2 allowed; 3 reads a day (by OpenLineage);"
-        " this table and those that are dearer to keep have 3.0 % of all reads of pattern *, 5 % may cost more"
+        " this table and those that are dearer to keep have 3 % of all reads of pattern *, 5 % may cost more"
     )
     assert found.until == NOW + timedelta(hours=23)
     checked = check(given.objective, logs(50, 5), NOW, merges_files=False)
@@ -130,7 +130,7 @@ def test_a_table_that_few_read_waits_and_misses_nothing() -> None:
 def test_a_table_that_many_read_is_compacted_at_its_limit_and_not_before() -> None:
     due = compacts(logs(2, 3), shared(6.0))
     assert isinstance(due, Run)
-    assert due.because.endswith("have 6.0 % of all reads of pattern *, 5 % may cost more")
+    assert due.because.endswith("have 6 % of all reads of pattern *, 5 % may cost more")
     assert isinstance(compacts(logs(1, 2), shared(6.0)), Skip)
     assert check(shared(6.0).objective, logs(50, 5), NOW, merges_files=False).missed is not None
     # A table that does not reach its limit takes no reads from those that wait.
