@@ -163,6 +163,29 @@ def test_work_for_a_read_grows_with_commits_and_seconds_and_falls_with_reads(dea
     assert price() == pytest.approx(2.0 / (3.0 * 0.4 / 24), rel=0.01)
 
 
+def test_a_table_whose_writers_stop_has_its_turn_by_and_by() -> None:
+    other = dear("x", 4.0, 30.0)
+    given = replace(shared(3.0, other), now=NOW)
+    # At first there is a commit a minute, and then none.
+    assert isinstance(compacts(logs(50, 60), given), Skip)
+    later = replace(given, now=NOW + timedelta(hours=20))
+    assert isinstance(compacts(logs(50, 60), later), Run)
+
+
+@pytest.mark.parametrize(("per_day", "kind"), [(3.0, Skip), (6.0, Run)])
+def test_a_burst_of_writes_is_compacted_at_once_where_many_read(per_day: float, kind: type) -> None:
+    assert isinstance(compacts(logs(5000, 100), shared(per_day)), kind)
+
+
+def test_unknown_reads_are_assumed_and_said() -> None:
+    given = shared(total=1000.0)
+    given = replace(given, objective=replace(given.objective, reads=Reads()))
+    found = compacts(logs(50, 5), given)
+    assert isinstance(found, Skip)
+    assert "reads unknown: 24 a day assumed; this table and those" in found.because
+    assert "have 2.4 % of all reads" in found.because
+
+
 def test_the_age_of_logs_counts_whoever_reads_them() -> None:
     assert isinstance(compacts(logs(50, 5), shared(3.0, log_age_seconds=900)), Run)
 
