@@ -23,10 +23,12 @@ class Dear:
 
 
 class ReadShare:
-    """The tables of a level of a policy that wait, dearest first, and how often all tables of that level are read."""
+    """The tables of a level of a policy that wait, dearest first, and how often all tables of that level are read.
+    `may_wait` is the share of these reads that may cost more, None until a table of the level was decided about."""
 
     def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[Dear] = ()) -> None:
         self.level, self.reads_per_day = level, reads_per_day
+        self.may_wait: float | None = None
         self._tables = {each.table_id: each for each in waiting}
         self._order = sorted(each._rank for each in self._tables.values())
         self._reads = [self._tables[table_id].reads_per_day for _, table_id in self._order]
@@ -53,10 +55,12 @@ class ReadShare:
             self._order.insert(place, waiting._rank)
             self._reads.insert(place, waiting.reads_per_day)
 
-    def displaced(self, most: float) -> list[str]:
-        """Takes out the tables that can no longer wait if this share of all reads may cost more, because dearer ones
-        wait by now; returns their ids."""
-        found, left = [], most * self.reads_per_day
+    def displaced(self) -> list[str]:
+        """Takes out the tables that can no longer wait, because dearer ones wait by now; returns their ids."""
+        if self.may_wait is None:
+            return []
+        # Sums differ in their last digits, and a table that waits by one of them would be woken by the other for ever.
+        found, left = [], self.may_wait * self.reads_per_day * (1 + 1e-9)
         for (_, table_id), reads in zip(self._order, self._reads, strict=True):
             if reads <= left:
                 left -= reads

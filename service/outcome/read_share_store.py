@@ -34,20 +34,18 @@ class _Known:
     """What was read last from a database, with what decisions of this process have noted since."""
 
     at: datetime
-    shares: dict[str, ReadShare] = field(default_factory=dict)
-    may_wait: dict[str, float] = field(default_factory=dict)  # By level the share of reads that may cost more.
+    shares: dict[str, ReadShare] = field(default_factory=dict)  # By level.
 
 
 # Every decision by a share of reads needs the tables that wait, and to rank those of a large fleet takes long.
 _known: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
 
 
-def of_level(connection: Connection, level: str, now: datetime, of_reads: float) -> ReadShare:
+def of_level(connection: Connection, level: str, now: datetime) -> ReadShare:
     """Returns the tables of a level that wait. Other replicas' decisions are among them after a minute at most."""
     known = _known.get(connection.engine)
     if known is None or abs(now - known.at) > _KEPT_FOR:
         known = _known[connection.engine] = _Known(now, _read(connection, now))
-    known.may_wait[level] = 1 - of_reads
     return known.shares.setdefault(level, ReadShare(level))
 
 
@@ -57,7 +55,7 @@ def displaced(engine: Engine) -> list[str]:
     known = _known.get(engine)
     if known is None:
         return []
-    return [each for level, most in known.may_wait.items() for each in known.shares[level].displaced(most)]
+    return [each for share in list(known.shares.values()) for each in share.displaced()]
 
 
 def _read(connection: Connection, now: datetime) -> dict[str, ReadShare]:

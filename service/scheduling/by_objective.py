@@ -73,7 +73,7 @@ def _unless_few_read(timing: Timing, snapshot: TableSnapshot, context: TriggerCo
         return timing
     share, least = objective.share_of_waiting(snapshot, now), objective.settings.of_reads or 1.0
     because = (
-        f"{timing.because}; this table and those that are dearer to keep have {100 * share:.1f} % of all reads of"
+        f"{timing.because}; this table and those that are dearer to keep have {100 * share:.3g} % of all reads of"
         f" {objective.share.level}, {100 * (1 - least):.3g} % may cost more"
     )
     if objective.waiting(snapshot, now) is None:

@@ -30,6 +30,7 @@ def record(connection: Connection, table_id: str, inputs: DecisionInputs) -> Non
     level, reads = (share.level, objective.reads.per_day) if share else (None, None)
     objective_store.record(connection, table_id, found, now, level=level, reads_per_day=reads)
     if share:
+        share.may_wait = 1 - (objective.settings.of_reads or 1.0)
         share.note(table_id, found.waiting)
 
 

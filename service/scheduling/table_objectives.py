@@ -38,7 +38,7 @@ def table_objective(
         gb_hours=spent,
         spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,
         overspent=overspent,
-        share=read_share_store.of_level(connection, level, now, settings.of_reads or 1.0) if level else None,
+        share=read_share_store.of_level(connection, level, now) if level else None,
     )
 
 

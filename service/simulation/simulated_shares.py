@@ -19,10 +19,12 @@ class SimulatedShares:
                 totals[level] += each.objective.reads.per_day
         shares = {level: ReadShare(level, reads) for level, reads in totals.items()}
         self.by_id = {each.id: shares[levels[each.id]] for each in pasts if levels.get(each.id)}
-        self._may_wait = {each.id: 1 - (each.policy.objective.of_reads or 1.0) for each in pasts}
+        for each in pasts:
+            if share := self.by_id.get(each.id):
+                share.may_wait = 1 - (each.policy.objective.of_reads or 1.0)
 
     def note(self, table_id: str, waiting: Dear | None) -> list[str]:
         """Notes whether the table waits; returns the ids of those that can no longer wait because of that."""
         share = self.by_id[table_id]
         share.note(table_id, waiting)
-        return share.displaced(self._may_wait[table_id]) if waiting else []
+        return share.displaced() if waiting else []

@@ -12,7 +12,7 @@ distributions, drawn independently. Variants:
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
 - `objective`: the same daemon and worker, which decide by an objective: `read_overhead`, `of_reads` and
-  `storage_overhead`, and `least_worth` if given. The owners declare how often the tables are read, in place of the
+  `storage_overhead`, or those members that are given. The owners declare how often the tables are read, in place of the
   history of reads that the service would have after some days; with `--lineage` each query is reported instead.
 - `none`: no services at all, for comparison.
 
@@ -81,6 +81,8 @@ VARIANTS = (INLINE, DEFAULT, OPEN_HOUSE, OBJECTIVE)
 HUDIS_SERVICES = {"hoodie.compact.inline": "true", "hoodie.clean.automatic": "true"}
 # The benchmark repeats batches itself, to count conflicts.
 OWN_REPEATS = {"hoodie.write.num.retries.on.conflict.failures": "0"}
+# `read_overhead`, `of_reads` and `storage_overhead`, if the command line names no member of the objective.
+OBJECTIVE_OF_READS = 2.15, 0.96, 6.0
 SETTINGS = {"automatic": "true", "slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY}
 
 
@@ -374,10 +376,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--write-every", type=float, default=2.0, help="seconds between two batches")
     parser.add_argument("--query-every", type=float, default=3.0, help="seconds between two queries")
     parser.add_argument("--asks", type=int, default=1, help="how often each query is asked; the cheapest one counts")
-    parser.add_argument("--overhead", type=float, default=2.15, help="member `read_overhead` of the objective")
-    parser.add_argument("--of-reads", type=float, default=0.96, help="member `of_reads` of it")
+    parser.add_argument("--overhead", type=float, help="member `read_overhead` of the objective")
+    parser.add_argument("--of-reads", type=float, help="member `of_reads` of it")
     parser.add_argument("--least-worth", type=float, help="member `least_worth` of it")
-    parser.add_argument("--storage-overhead", type=float, default=4.0, help="member `storage_overhead` of it")
+    parser.add_argument("--storage-overhead", type=float, help="member `storage_overhead` of it")
     parser.add_argument("--lineage", action="store_true", help="reports each query; nobody declares reads")
     parser.add_argument("--budget", type=float, default=0.2, help="of OpenHouse's rule: share of the slot's time")
     parser.add_argument("--round-seconds", type=float, default=30.0, help="of OpenHouse's rule: between two rounds")
@@ -387,6 +389,8 @@ def _options() -> argparse.Namespace:
     given = parser.parse_args()
     if unknown := {*given.variants} - {*VARIANTS, NONE}:
         parser.error(f"unknown variants: {', '.join(sorted(unknown))}")
+    if not any((given.overhead, given.of_reads, given.least_worth, given.storage_overhead)):
+        given.overhead, given.of_reads, given.storage_overhead = OBJECTIVE_OF_READS
     return given
 
 

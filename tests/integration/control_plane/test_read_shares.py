@@ -67,7 +67,7 @@ def test_tables_wait_until_dearer_ones_take_their_place(service: Service, clock:
     decision = service.decision(COMPACTION, "b")
     assert decision.verdict is Verdict.SKIP
     assert decision.because.endswith(
-        "this table and those that are dearer to keep have 4.0 % of all reads of pattern *, 5 % may cost more"
+        "this table and those that are dearer to keep have 4 % of all reads of pattern *, 5 % may cost more"
     )
     with reading(service.engine) as connection:
         assert objective_store.missed(connection, clock()) == {}
@@ -75,7 +75,7 @@ def test_tables_wait_until_dearer_ones_take_their_place(service: Service, clock:
     service.poll("c", commits=9)
     service.poll("a", commits=9)
     assert tables_of(service, service.plan().jobs) == ["a"]
-    assert "have 3.0 % of all reads" in service.decision(COMPACTION, "c").because
+    assert "have 3 % of all reads" in service.decision(COMPACTION, "c").because
     # Nobody has written b since.
     assert tables_of(service, service.plan().jobs) == ["b"]
     assert service.decision(COMPACTION, "b").because.startswith("a read costs")
@@ -91,7 +91,7 @@ def test_each_replica_knows_which_tables_wait(service: Service, clock: FakeClock
     clock.advance(2 * MINUTE)
     service.poll("d", commits=2)
     assert tables_of(service, service.plan().jobs) == ["d"]
-    assert "have 6.0 % of all reads" in service.decision(COMPACTION, "d").because
+    assert "have 6 % of all reads" in service.decision(COMPACTION, "d").because
 
 
 def test_a_table_whose_logs_wait_is_compacted_after_a_day(service: Service, clock: FakeClock) -> None:

@@ -13,6 +13,7 @@ from jobs.contract import JobKind
 from service.access.token import Role
 from service.api.app import create_app
 from service.catalog import commit_store, sample_store
+from service.catalog.registration import Readers
 from service.catalog.sample import Sample
 from service.db.engine import reading, writing
 from service.lake.commit import COMPACTION, Commit
@@ -127,6 +128,24 @@ def simulate(lake: Lake, settings: dict[str, Any], begin: Any) -> WhatIf:
     with reading(lake.service.engine) as connection:
         now = lake.clock()
         return what_if(connection, Edit(settings, table_ids=(TABLE,)), Period(begin, now, now), Fleet())
+
+
+@pytest.mark.mostly_sqlite
+def test_an_edit_of_a_pattern_shares_the_reads_of_its_tables(lake: Lake) -> None:
+    lake.service.register("tbl_2", readers=Readers(reads_per_day=960.0))
+    lake.service.poll("tbl_2")
+    begin = lake.clock()
+    lake.run(20)
+
+    def compactions(of_reads: float) -> int:
+        edit = Edit({"objective": {"read_overhead": 1.05, "of_reads": of_reads}}, pattern="*")
+        with reading(lake.service.engine) as connection:
+            now = lake.clock()
+            found = what_if(connection, edit, Period(begin, now, now), Fleet())
+        return sum(each.jobs for each in found.new.kinds if each.kind is JobKind.COMPACTION)
+
+    # The table has 2.4 % of all reads, since 24 a day are assumed.
+    assert (compactions(0.95), compactions(0.99) > 0) == (0, True)
 
 
 def done(lake: Lake, kind: JobKind, since: Any) -> int:
