@@ -312,6 +312,8 @@ def _texts(found: Collected) -> list[str]:
 def _misplaced(spark: SparkSession, rows: Sequence[Row], num_buckets: int, hash_fields: str) -> int:
     known = _buckets.setdefault((num_buckets, hash_fields), {})
     if unknown := {row[_KEY] for row in rows} - known.keys():
+        # The keys of `rows` are looked up once, not again for each table that has more of them.
+        unknown |= {f"k{number}" for number in range(_REMEMBERED)} - known.keys() if hash_fields == "id" else set()
         keys = spark.createDataFrame([(key,) for key in unknown], f"{_KEY} string")
         known |= dict(keys.select(_KEY, bucket_of(num_buckets, hash_fields)).collect())
     return sum(int(known[row[_KEY]]) != int(row[_FILE][:8]) for row in rows)

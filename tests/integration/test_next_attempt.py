@@ -86,7 +86,7 @@ def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: Spa
 
 
 def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     table = hudi_table(spark, base, INDEX)
     holder = TableLock(table, "job_dead")
     held = holder.held(JobContext().checkpoint)
@@ -119,7 +119,7 @@ def test_a_lost_attempt_does_not_take_the_lock_of_the_next_one_in_its_worker_for
 
 @pytest.mark.exhaustive
 def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     lock = TableLock(hudi_table(spark, base, INDEX), "job_reader")
     stop = threading.Event()
 
@@ -144,7 +144,7 @@ def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: 
 def test_a_lock_file_that_is_not_ours_is_left_alone_whatever_it_holds(
     spark: SparkSession, base: Path, content: bytes
 ) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     (base / ".hoodie" / "lock").write_bytes(content)
     assert not TableLock(hudi_table(spark, base, INDEX), "job_reader").break_stale()
     assert (base / ".hoodie" / "lock").read_bytes() == content
