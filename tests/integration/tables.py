@@ -254,7 +254,7 @@ _MOST_READS = 20
 
 @dataclass(frozen=True)
 class Collected:
-    """The rows of a table with all its columns, whose names are sorted."""
+    """The rows of a table with all its columns."""
 
     columns: list[str]
     rows: list[Row]
@@ -300,18 +300,20 @@ def _state(base: Path) -> frozenset[tuple[str, int, int]]:
 
 def _read(spark: SparkSession, base: Path | str, *, by_listing: bool) -> Collected:
     frame = spark.read.format("hudi").option("hoodie.metadata.enable", str(not by_listing).lower()).load(str(base))
-    columns = sorted(frame.columns)
-    return Collected(columns, frame.select(*columns).collect())
+    return Collected(frame.columns, frame.collect())
 
 
 def _texts(found: Collected) -> list[str]:
-    named = (zip(found.columns, row, strict=True) for row in found.rows)
-    return sorted(str({name: value for name, value in values if name != _FILE}) for values in named)
+    # To sort the columns in the query would make Spark plan and compile more for each read.
+    order = sorted((name, place) for place, name in enumerate(found.columns) if name != _FILE)
+    return sorted(str({name: row[place] for name, place in order}) for row in found.rows)
 
 
 def _misplaced(spark: SparkSession, rows: Sequence[Row], num_buckets: int, hash_fields: str) -> int:
     known = _buckets.setdefault((num_buckets, hash_fields), {})
     if unknown := {row[_KEY] for row in rows} - known.keys():
+        # The keys of `rows` are looked up once, not again for each table that has more of them.
+        unknown |= {f"k{number}" for number in range(_REMEMBERED)} - known.keys() if hash_fields == "id" else set()
         keys = spark.createDataFrame([(key,) for key in unknown], f"{_KEY} string")
         known |= dict(keys.select(_KEY, bucket_of(num_buckets, hash_fields)).collect())
     return sum(int(known[row[_KEY]]) != int(row[_FILE][:8]) for row in rows)

@@ -31,19 +31,20 @@ MOR_FIRST = ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.ex
 def test_commits_of_writers_during_the_split_are_split_as_well(
     spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    options = tables.write_table(spark, base, table_type=table_type, copied=False)
+    options = tables.writer_options(base, table_type=table_type)
+    tables.upsert(tables.rows(spark, 0, 60, partitions=1), base, options)
 
     def writers_commit() -> None:
-        tables.upsert(tables.rows(spark, 0, 300, ts=5), base, options)
-        tables.upsert(tables.rows(spark, 600, 900, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
+        tables.upsert(tables.rows(spark, 0, 30, ts=5, partitions=1), base, options)
+        tables.upsert(tables.rows(spark, 60, 90, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
 
     result = run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At(WAITING, writers_commit))
 
     assert result.details["rewritten_again"] > 0
     proved(spark, base, 8)
     frame = spark.read.format("hudi").load(str(base))
-    assert frame.count() == 900
-    assert frame.where("ts = 5").count() == 600
+    assert frame.count() == 90
+    assert frame.where("ts = 5").count() == 60
 
 
 @pytest.mark.exhaustive

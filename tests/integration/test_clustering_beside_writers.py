@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,8 +35,11 @@ _ALL = [(writer, kind, version) for writer in _WRITERS for kind in _KINDS for ve
 _BY_CITY = {"sort_by": ["city"]}
 
 
-def _table(spark: SparkSession, base: Path, writer: str, kind: str, version: int) -> dict[str, str]:
-    options = tables.write_table(spark, base, count=300, num_buckets=None, table_type=kind, version=version)
+def _table(
+    spark: SparkSession, base: Path, writer: str, kind: str, version: int, *, partitioned: bool = True
+) -> dict[str, str]:
+    shape: dict[str, Any] = {"table_type": kind, "version": version, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=300, num_buckets=None, **shape)
     tables.upsert(tables.rows(spark, 0, 300, ts=1), base, options)
     return options | _WRITERS[writer]
 
@@ -58,7 +61,7 @@ def test_a_batch_that_begins_during_a_clustering_is_waited_for_and_kept(
     spark: SparkSession, tmp_path: Path, writer: str, kind: str, version: int
 ) -> None:
     base = tmp_path / "plain"
-    options = _table(spark, base, writer, kind, version)
+    options = _table(spark, base, writer, kind, version, partitioned=(writer, kind, version) != _FIRST)
     held = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options)
 
     def let_go_later() -> None:

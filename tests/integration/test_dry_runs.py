@@ -74,7 +74,7 @@ def age(path: Path, seconds: float) -> None:
 def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when_the_lock_is_broken(
     spark: SparkSession, base: Path, breaker: LockBreaker
 ) -> None:
-    tables.write_table(spark, base, count=60)
+    tables.write_table(spark, base, count=60, partitioned=False)
     idle = planned(spark, base, "compaction")
     assert (idle["nothing_to_do"], idle["lock"]["held"], idle["notes"]) == (True, False, [])
 

@@ -104,7 +104,7 @@ class Begun(JobContext):
 
 
 def test_a_plan_before_a_column_was_renamed_is_not_executed(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base, count=40, updates=1)
+    tables.write_table(spark, base, count=60, updates=1, partitioned=False)
     before = values(spark, base, "city")
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "compaction", context=At("compacting", altering(spark, base, RENAME)))

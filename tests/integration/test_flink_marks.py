@@ -30,7 +30,7 @@ def flink_has_started(base: Path) -> None:
 
 
 def test_file_groups_are_not_replaced_where_a_flink_job_may_run(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     flink_has_started(base)
     for kind, params in KINDS:
         with pytest.raises(RefusedError, match="view_storage_conf") as caught:
@@ -46,7 +46,7 @@ def test_file_groups_are_not_replaced_where_a_flink_job_may_run(spark: SparkSess
 
 
 def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     flink_has_started(base)
     table = hudi_table(spark, base, INDEX)
     client = WriteClient(table, UNDER_OUR_LOCK)._client

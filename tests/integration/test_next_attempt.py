@@ -88,7 +88,7 @@ def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: Spa
 
 
 def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     table = hudi_table(spark, base, INDEX)
     holder = TableLock(table, "job_dead")
     held = holder.held(JobContext().checkpoint)
@@ -152,7 +152,7 @@ def test_hudi_completes_nothing_for_a_worker_that_has_lost_the_lock_within_the_c
 
 @pytest.mark.exhaustive
 def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     lock = TableLock(hudi_table(spark, base, INDEX), "job_reader")
     stop = threading.Event()
 
@@ -177,7 +177,7 @@ def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: 
 def test_a_lock_file_that_is_not_ours_is_left_alone_whatever_it_holds(
     spark: SparkSession, base: Path, content: bytes
 ) -> None:
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, count=60, partitioned=False)
     (base / ".hoodie" / "lock").write_bytes(content)
     assert not TableLock(hudi_table(spark, base, INDEX), "job_reader").break_stale()
     assert (base / ".hoodie" / "lock").read_bytes() == content

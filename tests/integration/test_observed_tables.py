@@ -207,7 +207,7 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
     if table_type == "MERGE_ON_READ":
         run_job(spark, base, "compaction", index=INDEX)
     codes = []
-    for number in range(4):
+    for number in range(3):
         observer.poll()
         with reading(observer.engine) as connection:
             inputs = inputs_of(connection, "t", utc_now())

@@ -290,7 +290,7 @@ def test_a_table_of_hudi_1_2_gets_the_version_of_an_older_writer(
 
 
 def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(spark: SparkSession, base: Path) -> None:
-    tables.write_table(spark, base, version=8)
+    tables.write_table(spark, base, count=60, version=8, partitioned=False)
     for version, pruning_off, refused in (("0.15.0", False, 0), ("1.0.2", False, 1), ("1.0.2", True, 0)):
         declared = {"readers_hudi_version": version, "writers_query_pruning_off": pruning_off}
         done = run_job(spark, base, "bucket_expansion", {"num_buckets": 8}, dry_run=True, declared=declared)

@@ -58,7 +58,7 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], bool]] = {
     "timestamp generator": (_OF_TIME, "''", _SECONDS | _DAYS, True),
     "custom generator": (_OF_TIME, "''", _SECONDS | _CUSTOM | {_TWO: "dt:TIMESTAMP"}, False),
 }
-ALWAYS = ("encoded", "two levels, slashes")
+ALWAYS = ("encoded", "custom generator")
 
 
 def _table(spark: SparkSession, base: Path, dt: str, hr: str, more: dict[str, str]) -> HudiTable:

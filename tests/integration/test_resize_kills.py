@@ -43,8 +43,8 @@ _LONG = [
 ]
 
 
-def metadata_files(base: Path) -> set[str]:
-    return {each.name for each in (base / FOLDER / PARTITION).iterdir() if not each.name.startswith(".")}
+def metadata_files(base: Path, partition: str = PARTITION) -> set[str]:
+    return {each.name for each in (base / FOLDER / partition).iterdir() if not each.name.startswith(".")}
 
 
 @pytest.mark.timeout(1800)
@@ -57,7 +57,8 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     params: dict[str, Any],
     points: tuple[dict[str, Any], ...],
 ) -> None:
-    options = write(spark, base, version=version)
+    partition = PARTITION if spares_if_killed else ""
+    options = write(spark, base, version=version, partitioned=bool(partition))
     before = snapshot(spark, base)
     job = DyingJob(spark, work_order(base, "bucket_resize", params, index=None), spares_if_killed)
     for point, death in zip(points, job.deaths(points), strict=True):
@@ -66,10 +67,10 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     done = job.finish()
     assert done.outcome is Outcome.SUCCEEDED
     number = 8 if params is SPLIT else 1
-    assert (num_buckets(base), snapshot(spark, base), findings(spark, base)) == (number, before, {})
+    assert (num_buckets(base, partition), snapshot(spark, base), findings(spark, base)) == (number, before, {})
     (last,) = done.instants
     names = {"00000000000000.hashing_meta", f"{last}.hashing_meta", f"{last}.commit"}
-    assert names <= metadata_files(base) <= {*names, "00000000000000.commit"}
+    assert names <= metadata_files(base, partition) <= {*names, "00000000000000.commit"}
     upsert(rows(spark, 0, 400, ts=1, partitions=2), base, options)
     assert (len(snapshot(spark, base)), duplicates(spark, base), findings(spark, base)) == (400, 0, {})
 

@@ -44,10 +44,15 @@ def written_stale(
 ) -> dict[str, str]:
     """Writes a table of 300 rows, clusters it inside its buckets, and commits the statement to the old file groups."""
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
-    options = tables.write_table(spark, base, count=300, **shape)  # type: ignore[arg-type]
-    session = LongSession(spark, base, options)
-    run_job(spark, base, "clustering", {"sort_by": ["city"]})
-    session.run(statement)
+    options = tables.writer_options(base, **shape)  # type: ignore[arg-type]
+
+    def write(path: Path) -> None:
+        tables.write_table(spark, path, count=300, **shape)
+        session = LongSession(spark, path, options)
+        run_job(spark, path, "clustering", {"sort_by": ["city"]})
+        session.run(statement)
+
+    tables.prepared(base, f"stale {statement} {sorted(options.items())}", write)
     return options
 
 
