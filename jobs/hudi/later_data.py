@@ -156,7 +156,8 @@ class LaterPairs extends JavaPairRDD {
   }
 }
 
-// Executors get the object of Hudi. Janino renames private methods, so this one is public.
+// Executors get the object of Hudi. Janino renames private methods, so `writeReplace` is public, and makes them static, so
+// `made` would lock the class.
 class LaterReaders implements ReaderContextFactory {
   private final transient NearEngine engine;
   private final transient HoodieTableMetaClient meta;
@@ -171,7 +172,7 @@ class LaterReaders implements ReaderContextFactory {
     return made().getContext();
   }
 
-  private synchronized ReaderContextFactory made() {
+  synchronized ReaderContextFactory made() {
     if (made == null) {
       made = engine.hudisReaders(meta);
     }
