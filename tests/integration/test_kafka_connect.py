@@ -49,7 +49,7 @@ def sunk(spark: SparkSession, base: Path, options: dict[str, str], first: int, l
     tables.upsert(located, base, {**options, "_hoodie.spark.sql.writes.prepped": "true"})
 
 
-def test_no_job_replaces_its_file_groups_and_it_goes_on(spark: SparkSession, base: Path) -> None:
+def test_no_job_replaces_its_file_groups(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, num_buckets=None)
     sunk(spark, base, options, 60, 120, 1)
     before = tables.snapshot(spark, base)
@@ -64,6 +64,12 @@ def test_no_job_replaces_its_file_groups_and_it_goes_on(spark: SparkSession, bas
         assert [each["type"] for each in planned["refusals"]] == ["file-ids-repeat"]
     assert tables.snapshot(spark, base) == before
 
+
+@pytest.mark.exhaustive
+def test_it_goes_on_after_a_compaction_and_its_own_plans_are_refused(spark: SparkSession, base: Path) -> None:
+    options = tables.write_table(spark, base, count=60, num_buckets=None)
+    sunk(spark, base, options, 60, 120, 1)
+    before = tables.snapshot(spark, base)
     run_job(spark, base, "compaction", index=None)
     run_job(spark, base, "cleaning", {"retain": 1}, index=None)
     assert tables.snapshot(spark, base) == before
