@@ -45,6 +45,7 @@ _FILE_GROUPS = {
     EXPRESSION: "hoodie.metadata.index.expression.file.group.count",
 }
 _FILE_GROUPS_BY_PARTITION = "hoodie.metadata.record.level.index.min.filegroup.count"
+_MOST_COLUMNS = 32  # `hoodie.metadata.index.column.stats.max.columns.to.index`
 _STATISTICS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
 
 
@@ -97,6 +98,23 @@ class Indexes:
             )
             for name, each in self.stored.items()
         }
+
+    def on(self, columns: Mapping[str, bool]) -> Indexes:
+        """Returns the indexes that a table with these columns can have: without secondary and expression indexes of
+        other columns, and as by Hudi's default with the first of them for statistics that name others. `columns` says
+        of each whether it can have statistics."""
+
+        def has_all(name: str) -> bool:
+            tops = {each.partition(".")[0] for each in self.defined[name].columns}
+            return all(each in columns or each.startswith("_hoodie_") for each in tops)
+
+        kept = {name: each for name, each in self.stored.items() if has_all(name)}
+        gone = {name for name in self.stored.keys() - kept.keys() if name.startswith((SECONDARY, EXPRESSION))}
+        if COLUMN_STATISTICS in self.stored.keys() - kept.keys():
+            # A client keeps the columns with which it was opened, unless it is given others.
+            first = [name for name, is_flat in columns.items() if is_flat][:_MOST_COLUMNS]
+            kept[COLUMN_STATISTICS] = {**self.stored[COLUMN_STATISTICS], "sourceFields": first}
+        return Indexes(self.partitions - gone, kept, self.file_groups)
 
     @property
     def has_records_by_partition(self) -> bool:

@@ -26,7 +26,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
 from jobs.kinds.metadata_table import MetadataTableFiles
 from jobs.lock_errors import TableLockedError
-from jobs.table_errors import MetadataTableBusyError
+from jobs.table_errors import MetadataTableBusyError, TableEmptyError
 
 FOLDER = METADATA_FOLDER
 
@@ -139,13 +139,25 @@ class MetadataTable(ClientPart):
 
     def rebuild(self, had: Indexes) -> None:
         """Deletes the metadata table, and builds the indexes that the table had, by listing the storage and reading the
-        rows. The lock must be held, and no instant may be pending (`HoodieTableMetadataUtil`,
-        `SparkMetadataWriterFactory`).
+        rows. Those of columns that are gone are dropped. The lock must be held, and no instant may be pending
+        (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
         """
+        kept = self.buildable(had)
         with translated("deleting the metadata table"):
             context = self._jvm.engine_context
+            # Each writer tries to build the indexes that have a definition.
+            for name in sorted(indexes.definitions(self._table).keys() - kept.stored.keys()):
+                self._table.meta.deleteIndexDefinition(name)
             self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
-        self.build_missing(had)
+        self.build_missing(kept)
+
+    def buildable(self, had: Indexes) -> Indexes:
+        """Returns the indexes among these whose columns the table has."""
+        try:
+            fields = json.loads(self._table.schema())["fields"]
+        except TableEmptyError:
+            return had
+        return had.on({field["name"]: _is_flat(field["type"]) for field in fields})
 
     def build_missing(self, had: Indexes) -> None:
         """Builds the indexes among these that the table lacks, and deletes the note (`index_note`). The lock must be
@@ -214,6 +226,12 @@ class MetadataTable(ClientPart):
     def _definitions(self, had: Indexes) -> dict[str, Any]:
         stored = json.dumps({"indexDefinitions": had.stored})
         return dict(self._jvm.hudi.common.model.HoodieIndexMetadata.fromJson(stored).getIndexDefinitions())
+
+
+def _is_flat(kind: Any) -> bool:
+    """Returns whether an Avro type, or each member of a union, has no parts."""
+    kinds = kind if isinstance(kind, list) else [kind]
+    return not any(isinstance(each, dict) and each["type"] in ("array", "map", "record") for each in kinds)
 
 
 def _last_compaction(timeline: Any) -> str | None:

@@ -95,11 +95,11 @@ def _verify(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found)
     context.step("comparing with the rows")
-    differences = _differences(table, names)
+    differences = differing(table, names)
     if differences:
         # A writer may have committed during the comparison.
         table.reload()
-        differences = [each for each in _differences(table, names) if each in differences]
+        differences = [each for each in differing(table, names) if each in differences]
     return Result(Outcome.SUCCEEDED, details=found.having(differences=tuple(differences)))
 
 
@@ -231,7 +231,7 @@ def _require_right(table: HudiTable, names: Collection[str]) -> None:
     missing = set(names) - table.metadata_partitions
     if missing:
         raise IndexDiffersError(f"Hudi has not built {', '.join(sorted(missing))}")
-    if differences := _differences(table, names):
+    if differences := differing(table, names):
         detail = [
             f"{each.partition}: {', '.join((*each.hiding, *each.missing, *each.beyond)[:_SHOWN])}"
             for each in differences
@@ -239,7 +239,7 @@ def _require_right(table: HudiTable, names: Collection[str]) -> None:
         raise IndexDiffersError("; ".join(detail))
 
 
-def _differences(table: HudiTable, names: Collection[str]) -> Sequence[IndexDifference]:
+def differing(table: HudiTable, names: Collection[str]) -> Sequence[IndexDifference]:
     """Compares indexes with the rows, as an audit does."""
     slices = table.file_slices()
     compared = (

@@ -36,7 +36,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     if order.params.action == "compact":
         return _compact(table, order, context)
     context.step("comparing it with the storage")
-    findings = _findings(table)
+    findings = findings_of(table)
     found = MetadataTableResult(
         partitions=tuple(sorted(table.metadata_partitions)), findings=tuple(each.result() for each in findings)
     )
@@ -71,7 +71,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
             lock.verify()
         table.ignores_metadata_table = False
         table.reload()
-        if left := _findings(table):
+        if left := findings_of(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0].detail}")
     return Result(Outcome.SUCCEEDED, details=found.having(partitions=tuple(sorted(table.metadata_partitions))))
 
@@ -104,7 +104,7 @@ def _compact(
             after = client.metadata_table.state()
     table.reload()
     context.step("comparing it with the storage")
-    if left := _findings(table):
+    if left := findings_of(table):
         raise HudiError(f"The metadata table differs from the storage: {left[0].detail}")
     return Result(Outcome.SUCCEEDED, details=found.having(after=after.files, pending=len(after.pending)))
 
@@ -125,7 +125,7 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
     return [FILES_WITHOUT_COMMIT.because(some(strays))]
 
 
-def _findings(table: HudiTable) -> list[Finding]:
+def findings_of(table: HudiTable) -> list[Finding]:
     """Compares twice and returns the differences found both times, because changes of writers appear in one comparison
     only."""
     # An incomplete or damaged metadata table cannot be compared.

@@ -23,6 +23,7 @@ from jobs.kinds.results import KindResult
 from jobs.problems.undoing import EXPANDED_SINCE, NO_SUCH_SAVEPOINT, RESTORE_UNFINISHED, STALE_WRITE_IN_SAVEPOINT
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
+from jobs.services import restored_indexes
 from jobs.services.undoing import Attempt, undo
 
 
@@ -31,7 +32,7 @@ def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) 
 
     An attempt that has died is continued by the next one, because its plan is on the timeline.
     """
-    return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore)
+    return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore, finish=_indexes)
 
 
 def _restore(attempt: Attempt[RestoreParams]) -> str:
@@ -44,7 +45,7 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     attempt.context.instant(restore)
     lock.verify()
     # If Hudi cannot restore the metadata table that far, it deletes it and builds a new one by listing.
-    had = index_note.keep(table)
+    index_note.keep(table)
     if begun:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
     else:
@@ -57,8 +58,14 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     if savepoint is None or table.state_of(restore) != "COMPLETED":
         raise HudiError(f"The restore {restore} has not completed.")
     _require_files(table, savepoint)
-    client.metadata_table.build_missing(had)
     return restore
+
+
+def _indexes(attempt: Attempt[RestoreParams]) -> dict[str, object]:
+    """Brings the indexes in line with the restored rows."""
+    attempt.context.step("comparing the indexes with the rows")
+    dropped = restored_indexes.settle(attempt.table, attempt.client, attempt.lock)
+    return {"indexes_dropped": dropped} if dropped else {}
 
 
 def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:

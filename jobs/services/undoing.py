@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from jobs.contract import Outcome, Problem, Result, WorkOrder
@@ -38,12 +38,14 @@ def undo(
     problems: Callable[[Attempt[Given]], list[Problem]],
     describe: Callable[[Attempt[Given]], KindResult],
     execute: Callable[[Attempt[Given]], str],
+    finish: Callable[[Attempt[Given]], Mapping[str, object]] | None = None,
 ) -> Result[KindResult]:
-    """Holds the lock from the checks to the end. Changes nothing if an earlier attempt has completed its instant.
-    `execute` returns the instant. Raises RefusedError if there are `problems`."""
+    """Holds the lock from the checks to the end. `execute` returns the instant. `finish` returns members of the result,
+    and may be repeated: if an earlier attempt has completed its instant, nothing else is done. Raises RefusedError if
+    there are `problems`."""
     context.step("planning")
     lock = TableLock(table, order.job_id)
-    if done := recovery.already_completed(table, order):
+    if (order.dry_run or finish is None) and (done := recovery.already_completed(table, order)):
         return done
     if order.dry_run:
         with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -52,10 +54,12 @@ def undo(
             return Result(Outcome.SUCCEEDED, details=describe(attempt).having(refusals=refusals))
     with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK, METADATA_NOT_COMPACTED) as client:
         table.reload()
-        if done := recovery.already_completed(table, order):
-            return done
         attempt = Attempt(table, client, lock, order, context)
+        if done := recovery.already_completed(table, order):
+            return replace(done, details=done.details.having(**finish(attempt))) if finish else done
         refuse(problems(attempt))
         details = describe(attempt)
         instant = execute(attempt)
+        if finish:
+            details = details.having(**finish(attempt))
     return Result(Outcome.SUCCEEDED, instants=(instant,), details=details)

@@ -5555,6 +5555,8 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """Queries of Structured Streaming whose last batches are undone. Spark's checkpoint counts these batches as
     written, so the query does not write them again
     """
+    indexes_dropped: list[str] | UnsetType = UNSET
+    """Indexes of columns that came after the savepoint, which were dropped"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET

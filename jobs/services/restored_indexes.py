@@ -1,0 +1,53 @@
+"""The indexes of a restored table. Hudi (1.2.0) restores the metadata table, too: an index that was built after the
+savepoint has no entries then, or no files, and still counts as complete. Writers that use such an index fail
+(`Partition record_index should be part of inflight metadata partitions`). An index of a column that came after the
+savepoint cannot be built again, and every writer that finds its definition fails."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from jobs.errors import refuse
+from jobs.format.index_definitions import FILES
+from jobs.hudi import index_note
+from jobs.protocol import unique_keys
+from jobs.protocol.writers import remove_listed_late_files
+from jobs.services.index import differing
+from jobs.services.metadata_table import findings_of
+
+if TYPE_CHECKING:
+    from jobs.format.index_definitions import Indexes
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.lock import TableLock
+    from jobs.hudi.table import HudiTable
+
+logger = logging.getLogger(__name__)
+
+
+def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str, ...]:
+    """Drops the indexes of columns that the table does not have, and builds the metadata table anew unless it is
+    complete and agrees with files and rows; returns the dropped indexes. Indexes of before are those in the note, and
+    may be missing by now. May be repeated. The lock must be held, and nothing may be in flight."""
+    table.reload()
+    had = index_note.keep(table)
+    kept = client.metadata_table.buildable(had)
+    if kept == had and _is_right(table, had):
+        client.metadata_table.build_missing(had)
+        return ()
+    refuse(unique_keys.refusals(table, had=kept))
+    logger.warning("building the metadata table anew, as its indexes do not fit the restored rows")
+    remove_listed_late_files(client)
+    lock.verify()
+    client.metadata_table.rebuild(had)
+    lock.verify()
+    return tuple(sorted(had.partitions - kept.partitions))
+
+
+def _is_right(table: HudiTable, had: Indexes) -> bool:
+    """Returns whether Hudi has restored all of these indexes, or deleted all of them."""
+    if not table.metadata_partitions & had.partitions:
+        return True
+    if had.partitions - table.metadata_partitions or findings_of(table):
+        return False
+    return not differing(table, had.partitions - {FILES})
