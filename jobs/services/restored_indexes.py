@@ -1,7 +1,7 @@
 """The indexes of a restored table. Hudi (1.2.0) restores the metadata table, too: an index that was built after the
-savepoint has no entries then, or no files, and still counts as complete. Writers that look keys up in such a record
-index write rows a second time. An index of a column that came after the savepoint cannot be built again, and every
-writer that finds its definition fails."""
+savepoint has no entries then, or no files, and still counts as complete. Writers that use such an index fail
+(`Partition record_index should be part of inflight metadata partitions`). An index of a column that came after the
+savepoint cannot be built again, and every writer that finds its definition fails."""
 
 from __future__ import annotations
 
