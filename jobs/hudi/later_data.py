@@ -156,8 +156,8 @@ class LaterPairs extends JavaPairRDD {
   }
 }
 
-// Executors get the object of Hudi. Janino renames private methods, so `writeReplace` is public, and makes them static, so
-// `made` would lock the class.
+// Executors get the object of Hudi. Janino makes private methods static and renames them, so `writeReplace` is public;
+// and `made` would lock the class.
 class LaterReaders implements ReaderContextFactory {
   private final transient NearEngine engine;
   private final transient HoodieTableMetaClient meta;
