@@ -86,8 +86,7 @@ class Doubt(StrEnum):
     `ORDER`: no time shows that the write began after the replacement had completed. `CLOCKS`: the times show that, but
     come from clocks that disagree. `ITSELF`: the commit is an overwrite that has replaced the file groups to which it
     wrote, as one by Flink with non-blocking concurrency control (Hudi 1.2.0, which gives its file groups the ids of the
-    old ones). A rollback
-    undoes it, a repair could not tell its rows from those that it removed."""
+    old ones). A rollback undoes it; a repair could not tell its rows from those that it removed."""
 
     ITSELF = "itself"
     OVERWRITTEN = "overwritten"
