@@ -7,7 +7,7 @@ in advance and are written as `UPSERT_PREPPED`, also the first ones with their k
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 
 OFFSETS = "kafka.commit.offsets"
 """Key in the extra metadata of each commit of the sink (`ConnectTransactionCoordinator`)."""
@@ -21,3 +21,11 @@ _PREPPED = frozenset({"UPSERT_PREPPED", "BULK_INSERT_PREPPED"})  # Merge-on-read
 def made(operation: str | None, extra: Container[str]) -> bool:
     """Returns whether the sink made a commit with this `WriteOperationType` and these keys of extra metadata."""
     return OFFSETS in extra and operation in _PREPPED
+
+
+def position_in(extras: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Returns the extra metadata by which a commit of a job keeps the position of the sink: after a restart the sink
+    looks for it in the latest commit only, whoever made that (`KafkaConnectUtils.getCommitMetadataForLatestInstant`).
+    `extras` are those of all commits, the latest last."""
+    found = [extra[OFFSETS] for extra in extras if OFFSETS in extra]
+    return {OFFSETS: found[-1]} if found else {}

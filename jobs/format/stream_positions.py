@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from jobs.format import kafka_connect
+
 _BY_QUERY = "_hudi_streaming_sink_checkpoint"
 """Spark's Structured Streaming (`HoodieStreamingSink`, 1.2): a JSON object that maps ids of queries to their last
 batches."""
@@ -15,7 +17,7 @@ batches."""
 _ONE_EACH = (
     "deltastreamer.checkpoint.key",  # `StreamerCheckpointV1`
     "streamer.checkpoint.key.v2",  # `StreamerCheckpointV2`
-    "kafka.commit.offsets",  # the sink for Kafka Connect
+    kafka_connect.OFFSETS,
 )
 
 

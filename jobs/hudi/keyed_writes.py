@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from pyspark.sql.types import StructType
 
 from jobs.errors import JobError
+from jobs.format import kafka_connect
 from jobs.format.index_definitions import GLOBAL_TYPES, INDEX_TYPE
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
@@ -122,6 +123,7 @@ class KeyedWrites(ClientPart):
     @contextmanager
     def _commit(self, extra: Mapping[str, str]) -> Iterator[tuple[str, list[Any]]]:
         self._table.clock.verify()
+        position = kafka_connect.position_in(commit.extra for commit in self._table.commits())
         action = "deltacommit" if self._table.is_merge_on_read else "commit"
         with translated("starting a commit"):
             instant = str(self._client.startCommit(action))
@@ -132,7 +134,8 @@ class KeyedWrites(ClientPart):
                 present_schema(self._table, self._client)
                 yield instant, wrote
                 present_schema(self._table, self._client)
-                metadata = self._jvm.some(self._jvm.map({**extra, **schema_on_read_of(self._table)}))
+                kept = {**schema_on_read_of(self._table), **position}
+                metadata = self._jvm.some(self._jvm.map({**extra, **kept}))
                 nothing = self._jvm.nothing()
                 self._client.commit(instant, wrote[0], metadata, action, self._jvm.map({}), nothing)
         except JobError:

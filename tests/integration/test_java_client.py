@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.format.kafka_connect import OFFSETS
 from tests.integration import tables
 from tests.integration.java_client import JavaClient
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,8 @@ def test_rows_of_kafka_connect_are_found_again_after_their_file_groups_were_repl
     assert (repaired["repaired"], repaired["rows"], repaired["superseded"]) == ([instant], 20, 0)
     assert _read(spark, base) == expected
     assert run_job(spark, base, "audit", index=None).details["clean"]
+    # After a restart the sink reads its position from the latest commit.
+    assert hudi_table(spark, base, None).commits()[-1].extra[OFFSETS] == "0=3"
 
 
 @pytest.mark.exhaustive

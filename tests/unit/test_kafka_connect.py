@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.format.kafka_connect import OFFSETS, OPERATION
+from jobs.format.kafka_connect import OFFSETS, OPERATION, position_in
 from jobs.format.stale_writes import operation_of
 from service.lake.engine_marks import mark_of_commit
 from service.lake.instant import Instant, InstantState
@@ -41,3 +41,8 @@ def test_the_sink_counts_neither_as_spark_sql_nor_as_flink() -> None:
         "UPSERT_PREPPED": "spark-sql",
         "UPSERT": "flink",
     }
+
+
+def test_the_latest_position_is_kept() -> None:
+    assert position_in([{OFFSETS: "0=5"}, {}, {OFFSETS: "0=9", "schema": "{}"}, {}]) == {OFFSETS: "0=9"}
+    assert position_in([{}, {"schema": "{}"}]) == {}
