@@ -156,8 +156,8 @@ class LaterPairs extends JavaPairRDD {
   }
 }
 
-// Executors get the object of Hudi. Janino makes private methods static and renames them. So `writeReplace` is public, and
-// `made`, which would lock the class, is not private.
+// Executors get the object of Hudi. Janino makes private methods static and renames them, so that `made` would lock the
+// class, and nobody would find `writeReplace`.
 class LaterReaders implements ReaderContextFactory {
   private final transient NearEngine engine;
   private final transient HoodieTableMetaClient meta;
