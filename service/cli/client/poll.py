@@ -28,9 +28,9 @@ def poll(service: Connection, out: Output, table: TableName) -> None:
     if out.as_json:
         return
     until = time.monotonic() + _BEGIN_SECONDS
-    has_begun = before is None
-    while (now := _state(service, found["id"])) is None or _has_seen(now) == _has_seen(before):
-        if not has_begun and now and before and now["watch"]["next_poll_at"] != before["watch"]["next_poll_at"]:
+    has_begun = isinstance(before, str)
+    while _has_seen(now := _state(service, found["id"])) == _has_seen(before):
+        if not has_begun and _next_poll_at(now) != _next_poll_at(before):
             has_begun, until = True, time.monotonic() + _END_SECONDS
         if time.monotonic() > until:
             break
@@ -39,9 +39,9 @@ def poll(service: Connection, out: Output, table: TableName) -> None:
     out.note(f"What is wrong with it: groundskeeper problems --table {found['id']}")
 
 
-def _described(before: Json | None, now: Json | None, *, has_begun: bool) -> str:
-    if now is None:
-        return "no poll has succeeded yet."
+def _described(before: Json | str, now: Json | str, *, has_begun: bool) -> str:
+    if isinstance(now, str):
+        return f"no poll has succeeded yet. {now}"
     if error := now["watch"]["error"]:
         return f"the poll failed. {error}"
     commit = f"the last commit is {now['last_commit']}, {ago(now['last_commit_at'])}" if now["last_commit"] else "empty"
@@ -50,16 +50,19 @@ def _described(before: Json | None, now: Json | None, *, has_begun: bool) -> str
     return f"the poll found nothing new; {commit}." if has_begun else "the poll has not begun yet."
 
 
-def _has_seen(state: Json | None) -> object:
-    if state is None:
-        return None
-    return [state["watch"][name] for name in ("looked_at", "error", "failures")]
+def _has_seen(state: Json | str) -> object:
+    return state if isinstance(state, str) else [state["watch"][name] for name in ("looked_at", "error", "failures")]
 
 
-def _state(service: Connection, table_id: str) -> Json | None:
+def _next_poll_at(state: Json | str) -> object:
+    return state if isinstance(state, str) else state["watch"]["next_poll_at"]
+
+
+def _state(service: Connection, table_id: str) -> Json | str:
+    """Returns the snapshot, or, as long as there is none, how many polls have failed and why."""
     try:
         return service.send(calls.get_snapshot(table_id, partitions=1))
     except CommandError as error:
         if error.code is not ExitCode.NOT_FOUND:
             raise
-        return None
+        return str(error.document["detail"])

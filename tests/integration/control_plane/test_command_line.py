@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from service.access.token import Role
+from service.db import schema
 from service.db.engine import writing
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
@@ -405,6 +407,19 @@ def test_the_doctor_names_what_is_missing_and_what_to_do(cli: CommandLine, tmp_p
         r"failed +settings +GROUNDSKEEPER_PROT is no setting; the nearest one is GROUNDSKEEPER_PORT", misspelt
     )
     assert re.search(r"failed +service .*cannot be reached", misspelt)
+
+
+def test_a_poll_of_a_table_that_was_never_read_shows_at_once_why(cli: CommandLine) -> None:
+    table_id = cli.table("unread")
+    assert eventually(lambda: "nothing new" in cli.run("tables", "poll", table_id).stdout, 60)
+    (cli.folder / "unread").rename(cli.folder / "gone")
+    with writing(cli.serving.engine) as connection:
+        connection.execute(sa.delete(schema.snapshots).where(schema.snapshots.c.table_id == table_id))
+    began = time.monotonic()
+    assert "no poll has succeeded yet. 1 poll failed. " in cli.run("tables", "poll", table_id).stdout
+    assert "no poll has succeeded yet. 2 polls failed. " in cli.run("tables", "poll", table_id).stdout
+    assert time.monotonic() - began < 8
+    cli.run("tables", "remove", table_id, "--yes")
 
 
 def test_a_repaired_table_is_healthy_a_moment_after_a_requested_poll(cli: CommandLine) -> None:
