@@ -6,6 +6,7 @@ Spark's Python workers are no part of the suspended process group, so they go on
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from jobs.contract import BucketIndex, Outcome
 from jobs.hudi.client import WriteClient
+from jobs.hudi.held_lock import FRESH_SECONDS
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
@@ -108,11 +110,14 @@ def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterward
     expected: list[str] = []
 
     def the_next_attempt_ends_and_a_writer_goes_on() -> None:
+        until = time.monotonic() + FRESH_SECONDS
         following = replace(order, attempt=2, earlier_instants=tuple(suspended.death.stored))
         assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
         assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
         tables.upsert(tables.rows(spark, 20, 70, ts=5), base, options)
         expected.extend(tables.snapshot(spark, base))
+        # A service begins the next attempt only after the end of a lease, which lasts for longer.
+        time.sleep(max(0.0, until - time.monotonic()))
 
     death = suspended.run(order, {**case.point, **SUSPENDED}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
 
