@@ -52,7 +52,7 @@ class HeldLock {
   private long provedAt;
   private long provedAfter;
   private boolean isWanted;
-  private boolean isOurs;
+  private String whyLost;
   private boolean isEnded;
 
   HeldLock(Thread holder, long fresh) {
@@ -79,7 +79,7 @@ class HeldLock {
       }
       begin();
       isWanted = true;
-      isOurs = false;
+      whyLost = "The worker did not find out whether the lock is still ours.";
       notifyAll();
       try {
         // A proof itself tries for as long if the lock's server is away.
@@ -89,9 +89,9 @@ class HeldLock {
       } catch (InterruptedException e) {
         throw new HoodieException("Interrupted while the table's lock was proved", e);
       }
-      if (!isOurs) {
+      if (whyLost != null) {
         provedAt = 0L;
-        throw new LockLostException("Another client has it, or had it meanwhile.");
+        throw new LockLostException(whyLost);
       }
     }
   }
@@ -118,8 +118,8 @@ class HeldLock {
     return isWanted && !isEnded;
   }
 
-  public synchronized void answer(boolean isOurs) {
-    this.isOurs = isOurs;
+  public synchronized void answer(String whyLost) {
+    this.whyLost = whyLost;
     isWanted = false;
     notifyAll();
   }
@@ -134,14 +134,14 @@ class HeldLock {
 
 
 @contextmanager
-def proved_again(locks: Any, is_ours: Callable[[], bool], thread: Any = None) -> Iterator[None]:
-    """Makes the clocks of tables ask `is_ours` before they give a time to a thread of the JVM, by default the calling
-    one; if the answer is no, Hudi's call fails with `LockLostError`. Call it when the lock was just taken. `locks` is
-    the JVM's `HeldLocks`."""
+def proved_again(locks: Any, why_lost: Callable[[], str | None], thread: Any = None) -> Iterator[None]:
+    """Makes the clocks of tables ask `why_lost` before they give a time to a thread of the JVM, by default the calling
+    one; if the answer is not None, Hudi's call fails with a `LockLostError` that has it. Call it when the lock was just
+    taken. `locks` is the JVM's `HeldLocks`."""
     with translated("noting who holds the table's lock"):
         held = locks.hold(thread, int(FRESH_SECONDS * 1000))
     ended = threading.Event()
-    answering = threading.Thread(target=_answer, args=(held, is_ours, ended), name="lock proof", daemon=True)
+    answering = threading.Thread(target=_answer, args=(held, why_lost, ended), name="lock proof", daemon=True)
     answering.start()
     try:
         yield
@@ -153,11 +153,11 @@ def proved_again(locks: Any, is_ours: Callable[[], bool], thread: Any = None) ->
         answering.join()
 
 
-def _answer(held: Any, is_ours: Callable[[], bool], ended: threading.Event) -> None:
+def _answer(held: Any, why_lost: Callable[[], str | None], ended: threading.Event) -> None:
     # Most locks are held for a shorter time. A suspended worker has waited long enough when it goes on.
     if ended.wait(FRESH_SECONDS):
         return
     with suppress(JobError, OSError), translated("proving the table's lock"):
         while not ended.is_set():
             if held.isAsked(_LONGEST_CALL):
-                held.answer(is_ours())
+                held.answer(why_lost())

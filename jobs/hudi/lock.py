@@ -89,7 +89,7 @@ class TableLock:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            with proved_again(instant_generators(self._table.jvm).locks, lambda: not self.is_lost(), thread):
+            with proved_again(instant_generators(self._table.jvm).locks, lambda: self._is_lost(AWAY_SECONDS), thread):
                 yield self
         finally:
             self._release(provider)
