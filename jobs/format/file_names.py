@@ -14,7 +14,6 @@ _LOG = re.compile(
 )
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?P<tail>(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9]+)?")
 _FIXED_TAIL = "-0000-0000-0000-000000000000"
-_KAFKA_CONNECT = re.compile(r"[0-9A-F]{32}(-[0-9]+)?")
 
 
 class BaseFileName(NamedTuple):
@@ -76,9 +75,3 @@ def is_fixed(file_id: str) -> bool:
     `BucketIdentifier.newBucketFileIdForNBCC`."""
     match = _BUCKET.fullmatch(file_id)
     return match is not None and match["tail"] == _FIXED_TAIL
-
-
-def is_of_kafka_connect(file_id: str) -> bool:
-    """Returns whether the file id is one of Hudi's sink for Kafka Connect, which writes all rows from a partition of a
-    topic to the same file group of a partition of the table (`AbstractConnectWriter`: an MD5 digest of both)."""
-    return _KAFKA_CONNECT.fullmatch(file_id) is not None

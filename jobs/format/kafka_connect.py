@@ -7,6 +7,7 @@ in advance and are written as `UPSERT_PREPPED`, also the first ones with their k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 
 OFFSETS = "kafka.commit.offsets"
@@ -15,12 +16,18 @@ OFFSETS = "kafka.commit.offsets"
 OPERATION = "KAFKA_CONNECT"
 """The operation of such a commit, in place of a `PREPPED` one, which stands for rows that a statement has found."""
 
+_FILE_ID = re.compile(r"[0-9A-F]{32}(-[0-9]+)?")
 _PREPPED = frozenset({"UPSERT_PREPPED", "BULK_INSERT_PREPPED"})  # Merge-on-read and copy-on-write.
 
 
 def made(operation: str | None, extra: Container[str]) -> bool:
     """Returns whether the sink made a commit with this `WriteOperationType` and these keys of extra metadata."""
     return OFFSETS in extra and operation in _PREPPED
+
+
+def is_file_id(text: str) -> bool:
+    """Returns whether this is a file id of the sink: an MD5 digest. All others of Hudi have a UUID."""
+    return _FILE_ID.fullmatch(text) is not None
 
 
 def position_in(extras: Iterable[Mapping[str, str]]) -> dict[str, str]:

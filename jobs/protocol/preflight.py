@@ -12,7 +12,7 @@ from jobs.contract import Problem, WorkOrder
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError, StaleWriterError
-from jobs.format import lock_providers
+from jobs.format import kafka_connect, lock_providers
 from jobs.format.bucket_rules import (
     BucketChange,
     BucketRules,
@@ -22,7 +22,7 @@ from jobs.format.bucket_rules import (
     not_a_multiple,
     too_unlike,
 )
-from jobs.format.file_names import is_of_kafka_connect, parse_base_file_name, parse_log_file_name
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.meta_columns import OPERATION
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hash_ranges, merging, rows
@@ -259,7 +259,7 @@ def of_repeated_ids(slices: Collection[FileSlice]) -> list[Problem]:
 def of_kafka_connect(slices: Iterable[FileSlice]) -> list[Problem]:
     """Returns the refusal to replace file groups of Hudi's sink for Kafka Connect, which writes to the same file ids as
     long as it exists, also after a new start."""
-    found = next((item for item in slices if is_of_kafka_connect(item.file_id)), None)
+    found = next((item for item in slices if kafka_connect.is_file_id(item.file_id)), None)
     if found is None:
         return []
     return [FILE_IDS_REPEAT.because(f"partition '{found.partition}', file group {found.file_id}: Kafka Connect's sink")]

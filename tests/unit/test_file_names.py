@@ -8,7 +8,6 @@ from jobs.format.file_names import (
     bucket_of,
     is_change_log,
     is_fixed,
-    is_of_kafka_connect,
     parse_base_file_name,
     parse_log_file_name,
 )
@@ -70,10 +69,3 @@ def test_the_file_ids_of_non_blocking_writers_are_fixed() -> None:
     assert is_fixed("00000010-0000-0000-0000-000000000000-0")
     assert not is_fixed(BUCKET)
     assert not is_fixed("4a671051-0000-0000-0000-000000000000-0")
-
-
-def test_the_file_ids_of_kafka_connect_are_digests() -> None:
-    assert is_of_kafka_connect("C81E728D9D4C2F636F067F89CC14862C")
-    assert is_of_kafka_connect("C81E728D9D4C2F636F067F89CC14862C-0")
-    assert not is_of_kafka_connect(BUCKET)
-    assert not is_of_kafka_connect("c81e728d9d4c2f636f067f89cc14862c")

@@ -1,4 +1,4 @@
-"""Tests how commits of Hudi's sink for Kafka Connect are recognized."""
+"""Tests how commits and file groups of Hudi's sink for Kafka Connect are recognized."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.format.kafka_connect import OFFSETS, OPERATION, position_in
+from jobs.format.kafka_connect import OFFSETS, OPERATION, is_file_id, position_in
 from jobs.format.stale_writes import operation_of
 from service.lake.engine_marks import mark_of_commit
 from service.lake.instant import Instant, InstantState
@@ -46,3 +46,10 @@ def test_the_sink_counts_neither_as_spark_sql_nor_as_flink() -> None:
 def test_the_latest_position_is_kept() -> None:
     assert position_in([{OFFSETS: "0=5"}, {}, {OFFSETS: "0=9", "schema": "{}"}, {}]) == {OFFSETS: "0=9"}
     assert position_in([{}, {"schema": "{}"}]) == {}
+
+
+def test_its_file_ids_are_digests() -> None:
+    digest = "C81E728D9D4C2F636F067F89CC14862C"
+    others = (digest.lower(), "00000010-c81e-728d-9d4c-2f636f067f89-0", "6f80f89c-2fdf-4887-a479-43581de81624-0")
+    assert all(is_file_id(each) for each in (digest, f"{digest}-0"))
+    assert not any(is_file_id(each) for each in others)
