@@ -48,6 +48,9 @@ _READ = {
 }
 """Methods of Hudi's `HoodieTimeline` by action."""
 
+_UNNAMED = "UNKNOWN"
+"""The `WriteOperationType` of an empty inflight file."""
+
 _FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
@@ -106,8 +109,14 @@ class HudiTable(OpenedTable):
         return [
             item
             for item in self.pending()
-            if item.action in INGESTION or (item.action == REPLACE and self._operation_of(item) in OVERWRITES)
+            if item.action in INGESTION or (item.action == REPLACE and self._overwrites(item))
         ]
+
+    def _overwrites(self, pending: Instant) -> bool:
+        """Returns whether a pending replacecommit is the overwrite of a writer. Flink, and Spark's row writer, leave
+        the inflight file empty (1.2.0). So does Hudi's clustering before table version 8, which has a plan."""
+        operation = self._operation_of(pending)
+        return operation in OVERWRITES or (operation == _UNNAMED and not self.is_plan(pending))
 
     def is_plan(self, pending: Instant) -> bool:
         """Returns whether a pending instant is the plan of a table service that reads file groups."""

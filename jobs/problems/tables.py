@@ -212,14 +212,14 @@ MERGE_MODE_CUSTOM: Final = ProblemType(
     "Rows of this table are merged by a class of its owner, so the winning row cannot be determined",
     why="When two rows have the same key, a repair keeps the one that Hudi would keep. In this table a class of the "
     "owner decides that. A wrong guess would replace a newer row by an older one.",
-    hint="Write the rows of the stale instants again.",
+    hint="Write the rows of the stale instants again, and then run a `repair` that names these instants in `accepted`.",
 )
 SOFT_DELETES: Final = ProblemType(
     "soft-deletes",
     "Rows of this table may be deletes (`_hoodie_is_deleted`), which cannot be recovered from stale writes",
     why="A row of a stale write may mean that its key is to be deleted. The repair writes rows again and does not"
     " apply such deletions, so it could bring back rows that their owner has deleted.",
-    hint="Write the rows of the stale instants again.",
+    hint="Write the rows of the stale instants again, and then run a `repair` that names these instants in `accepted`.",
 )
 KEYS_IN_OTHER_PARTITIONS: Final = ProblemType(
     "keys-in-other-partitions",

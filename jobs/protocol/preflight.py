@@ -59,6 +59,11 @@ from jobs.storage.paths import Storage
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
 _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
+_WHOLE_ROWS = (
+    "Write the rows of these keys again as they should be, with all columns and with ordering values that are not below"
+    " those of now: a column without a value keeps that of an older row, which may be older than the lost one. Then run"
+    " a `repair` that names the instants in `accepted`."
+)
 
 
 def of_data_plane(
@@ -88,8 +93,17 @@ def of_new_files(table: HudiTable, slices: Sequence[FileSlice], *, own_instants:
 
 
 def of_repair(table: HudiTable) -> list[Problem]:
-    """Returns the reasons against recovering the rows of stale writes."""
-    problems = [*_of_merging(table), *merging.unclear(table)]
+    """Returns the reasons against recovering the rows of stale writes, except for those of `of_recovered_rows`."""
+    problems = [*merging.unclear(table), *columns_changed(table, table.file_slices())]
+    if hash_ranges.out_of_use(table, table.commits()):
+        problems += writer_engines.of_flink_with_ranges(table.may_have_flink)
+    return problems + no_meta_fields(table) + lock_not_provable(table)
+
+
+def of_recovered_rows(table: HudiTable) -> list[Problem]:
+    """Returns the reasons why no job can know the rows as stale writes would have left them. They do not concern a
+    repair that only marks such writes as repaired, because the owner has written their rows again."""
+    problems = list(_of_merging(table))
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
     if table.records_operations:
@@ -97,10 +111,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
         # rows as soon as the newest file has none.
         title = f"Rows of this table may be deletes (`{OPERATION}`), which cannot be recovered from stale writes"
         problems.append(SOFT_DELETES.because(title=title))
-    problems += columns_changed(table, table.file_slices())
-    if hash_ranges.out_of_use(table, table.commits()):
-        problems += writer_engines.of_flink_with_ranges(table.may_have_flink)
-    return problems + no_meta_fields(table) + lock_not_provable(table)
+    return problems
 
 
 def _of_merging(table: HudiTable) -> Iterator[Problem]:
@@ -114,7 +125,7 @@ def _of_merging(table: HudiTable) -> Iterator[Problem]:
         yield MERGE_MODE_CUSTOM.because()
     elif names := sorted({*(found.payloads - merging.TAKING_THE_NEWER), *merging.by_column(table)}):
         title = "Rows of this table are merged column by column or by a payload class, so no row as a whole wins"
-        yield MERGE_MODE_CUSTOM.because(", ".join(names), title=title)
+        yield MERGE_MODE_CUSTOM.because(", ".join(names), title=title, hint=_WHOLE_ROWS)
 
 
 def columns_changed(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:

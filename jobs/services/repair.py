@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from jobs.contract import Outcome, Result, WorkOrder, converted
@@ -22,15 +22,14 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange, BucketRules
-from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Doubt, Group, StaleWrite, stale_writes
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Group, StaleWrite
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hash_ranges
 from jobs.hudi.client import WriteClient
-from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import Commit, FileSlice
+from jobs.hudi.records import FileSlice
 from jobs.hudi.stale_slices import lost_deletes
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -43,7 +42,14 @@ from jobs.protocol.replacement import Replacement, Rewriter
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import KnownInstants, StaleWriterWatch
 from jobs.protocol.writers import Fenced, Writers
-from jobs.services import groups_without_bucket, later_overwrites, remove_leftovers, stray_row_writes, stray_rows
+from jobs.services import (
+    due_writes,
+    groups_without_bucket,
+    later_overwrites,
+    remove_leftovers,
+    stray_row_writes,
+    stray_rows,
+)
 from jobs.services.checks import deletes as past_deletes
 from jobs.services.checks import statements
 from jobs.services.stray_rows import Decided, Misplaced
@@ -76,11 +82,11 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     context.step("planning")
     if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
-    problems = preflight.of_repair(table)
     suspects = order.params.instants or ()
+    problems = [*preflight.of_repair(table), *due_writes.not_recoverable(table, order.params, suspects)]
     if order.dry_run:
         commits = table.commits()
-        stale, left = _chosen(table, commits, suspects, order.params.accepted or ())
+        stale, left = due_writes.chosen(table, commits, suspects, order.params.accepted or ())
         problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
@@ -101,7 +107,7 @@ def repair_writes(
     table: HudiTable, lock: TableLock, order: WorkOrder[RepairParams], context: JobContext, suspects: Sequence[str] = ()
 ) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
-    refuse(preflight.of_repair(table))
+    refuse([*preflight.of_repair(table), *due_writes.not_recoverable(table, order.params, suspects)])
     # An attempt that died while it replaced file groups would block this one.
     recovery.remove_unfinished(table, lock, order, context)
     accepted = set(order.params.accepted or ())
@@ -138,30 +144,6 @@ def repair_writes(
     if named:
         raise DeletesLostError(f"Deletes that have removed no row: {', '.join(named)}.")
     return repaired
-
-
-def _chosen(
-    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
-) -> tuple[list[StaleWrite], list[StaleWrite]]:
-    """Returns the stale writes to repair, and those to leave alone. All writes to file groups without a bucket are
-    repaired, if there is one where a repair writes or has taken it out of use."""
-    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
-    enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
-    chosen = [
-        write
-        for write in stale
-        if write.instant in named
-        or (
-            (write.doubt in enough or groups_without_bucket.dropped([write], commits))
-            and not (write.doubt is not None and write.instant in waived)
-        )
-    ]
-    left = [write for write in stale if write not in chosen]
-    found = {write.instant: write for write in chosen}
-    for write in groups_without_bucket.writes_to_them(table, commits, {*found, *named}):
-        known = found.get(write.instant, write)
-        found[write.instant] = replace(known, groups={**write.groups, **known.groups})
-    return list(found.values()), left
 
 
 @dataclass(frozen=True)
@@ -230,8 +212,9 @@ class _Repair:
         # A writer that goes on may make further ones meanwhile.
         while True:
             commits = table.commits()
-            stale, left = _chosen(table, commits, named, self.order.params.accepted or ())
+            stale, left = due_writes.chosen(table, commits, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
+            refuse(preflight.of_recovered_rows(table) if stale else [])
             if not groups_without_bucket.are_visible(table, stale):
                 return stale, left
             # While nothing is out of use, a row that cannot be read costs readers nothing.

@@ -1,0 +1,49 @@
+"""Chooses the stale writes that a repair recovers. The others are left alone, or only marked as repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from jobs.contract import Problem
+from jobs.format.stale_writes import Doubt, StaleWrite, stale_writes
+from jobs.hudi.commit_order import misdated_instants
+from jobs.hudi.records import Commit
+from jobs.hudi.table import HudiTable
+from jobs.kinds.repair import RepairParams
+from jobs.protocol import preflight
+from jobs.services import groups_without_bucket
+
+
+def chosen(
+    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
+) -> tuple[list[StaleWrite], list[StaleWrite]]:
+    """Returns the stale writes to repair, and those to leave alone. All writes to file groups without a bucket are
+    repaired, if there is one where a repair writes or has taken it out of use. A proved write is left alone only if it
+    is `waived`, and no job could know its rows."""
+    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
+    enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
+    only_marks = bool(waived) and bool(preflight.of_recovered_rows(table))
+    found = {
+        write.instant: write
+        for write in stale
+        if write.instant in named
+        or (
+            (write.doubt in enough or groups_without_bucket.dropped([write], commits))
+            and not ((only_marks or write.doubt is not None) and write.instant in waived)
+        )
+    }
+    left = [write for write in stale if write.instant not in found]
+    for write in groups_without_bucket.writes_to_them(table, commits, {*found, *named}):
+        known = found.get(write.instant, write)
+        found[write.instant] = replace(known, groups={**write.groups, **known.groups})
+    return list(found.values()), left
+
+
+def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[str]) -> list[Problem]:
+    """Returns the refusals to recover rows, unless the job only marks writes as repaired."""
+    problems = preflight.of_recovered_rows(table)
+    if not problems or not params.accepted or named:
+        return problems
+    due, _ = chosen(table, table.commits(), named, params.accepted)
+    return problems if due else []
