@@ -140,8 +140,6 @@ class SendResult(Documented):
 
 @dataclass(frozen=True)
 class DeliveryAttempt:
-    """One attempt."""
-
     at: datetime  # When it began.
     answer: SendResult
     retry_at: datetime | None = None  # None when no further attempt follows.

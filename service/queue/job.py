@@ -132,8 +132,6 @@ NOBODY = Holder()
 
 @dataclass(frozen=True)
 class Job(Record):
-    """A job."""
-
     id: Annotated[str, Spec("Id of the job", examples=("job_4be1c0d2f6a89b37",))]
     table_id: str
     kind: JobKind
