@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated
 
 from jobs.spec import Documented, Spec
 from service.delivery import open_lineage
@@ -40,9 +39,6 @@ class Webhook(Record):
     last_success_at: Annotated[
         datetime | None, Spec("When a message was last delivered", examples=("2026-01-01T12:00:00Z",))
     ] = None
-
-    def evolve(self, **changes: Any) -> Webhook:
-        return dataclasses.replace(self, **changes)
 
     @property
     def is_enabled(self) -> bool:
@@ -114,9 +110,6 @@ class Delivery(Record):
     tries: int = 0  # Starts again with a replay, like `first_tried_at`.
     first_tried_at: datetime | None = None
     ended_at: datetime | None = None
-
-    def evolve(self, **changes: Any) -> Delivery:
-        return dataclasses.replace(self, **changes)
 
 
 @dataclass(frozen=True)
