@@ -216,7 +216,6 @@ class WorkOrder(JsonMapped, Generic[Given]):
     version: Annotated[int, Spec("Version of this contract", examples=(1,))] = VERSION
 
     def having(self, params: Other) -> WorkOrder[Other]:
-        """Returns the order with other parameters."""
         return cast("WorkOrder[Other]", replace(self, params=cast("Any", params)))
 
 

@@ -96,8 +96,6 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True)
 class StaleWrite:
-    """A write to replaced file groups."""
-
     instant: str
     operation: str | None
     # The replaced file groups, or those that Hudi created instead, each with the replacing instant.

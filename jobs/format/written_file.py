@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A written base file."""
-
     partition: str
     source: str  # The file id of the slice from which the rows come.
     file_id: str

@@ -26,8 +26,6 @@ _MOST_LISTED = 200_000  # some 200 MB of the JVM
 
 
 class Cleaner(ClientPart):
-    """The cleans of a table."""
-
     def plan(self, most_files: int, done: CleanPlan | None = None) -> CleanPlan | None:
         """Plans a clean of at most this many files, or the one after `done`, which has just been executed. Returns None
         if there is nothing to delete, or if an unfinished clean has to be completed first. Raises the errors of

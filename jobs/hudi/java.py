@@ -20,7 +20,6 @@ TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a
 
 
 def java_home() -> Path:
-    """Returns the home of a Java that runs Spark 3.5 with Hudi."""
     return chosen_java()[0]
 
 

@@ -21,8 +21,6 @@ _WHAT = "the note of markers that are lacking"
 
 
 class LateFiles:
-    """Finds and removes late files."""
-
     def __init__(self, table: HudiTable) -> None:
         self._table = table
         self._jvm = table.jvm

@@ -68,8 +68,6 @@ def reader(table: HudiTable) -> Iterator[Any]:
 
 
 class MetadataTable(ClientPart):
-    """The metadata table of one table."""
-
     needs_client = False
 
     def compacted_at(self) -> str | None:

@@ -19,8 +19,6 @@ _HIVE, _META = "hoodie.datasource.hive_sync.", "hoodie.meta.sync."
 
 @dataclass(frozen=True)
 class Target:
-    """The metastore and the tables to which a table is synced."""
-
     uris: str
     database: str
     table: str

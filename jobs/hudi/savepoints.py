@@ -71,8 +71,6 @@ def _savepoint(instant: str, record: Any) -> Savepoint:
 
 
 class Savepoints(ClientPart):
-    """The savepoints of one table."""
-
     def find(self, instant: str) -> Savepoint | None:
         return next((each for each in savepoints_of(self._table) if each.instant == instant), None)
 

@@ -28,8 +28,6 @@ _RETAINED = {
 
 @dataclass(frozen=True)
 class CleanRetention:
-    """The retention of a clean, by its parameters and the needs of these consumers."""
-
     policy: CleaningPolicy
     retain: int
     consumers: Sequence[Consumer]

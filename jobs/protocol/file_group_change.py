@@ -26,8 +26,6 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Switch:
-    """One replacement."""
-
     replaced: frozenset[Group]  # The file groups out of use.
     buckets: BucketChange | None = None  # None if rows keep their buckets.
     complete: frozenset[str] = frozenset()  # Contracted partitions in which every bucket is known to have a file group.

@@ -11,8 +11,6 @@ from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS, ReplacingParams
 
 @dataclass(frozen=True)
 class ReplacementConfig:
-    """The settings of a replacement while writers are active."""
-
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
     wait_seconds: float = WAIT_SECONDS  # Longest wait for a moment to commit; 0 means no wait.
     # Longest time of rewriting while writers wait. If there is more work, another round without the lock comes first.

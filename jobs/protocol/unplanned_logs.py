@@ -35,8 +35,6 @@ def may_miss_logs(table: HudiTable) -> bool:
 
 
 class UnplannedLogs:
-    """The logs that the plans of one table before version 8 miss."""
-
     def __init__(self, table: HudiTable, context: JobContext) -> None:
         self._table = table
         self._context = context

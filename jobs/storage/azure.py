@@ -7,15 +7,15 @@ are refused, because a small difference in reading would go unnoticed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pyarrow import fs
 
-from jobs.storage.azure_files import AzureFiles
 from jobs.storage.location import AZURE_ACCOUNT
 from jobs.storage.store import NotReproducibleError, not_reproduced
+from jobs.storage.wrapped_files import WrappedFiles
 
 _PREFIX = "fs.azure."
 _KEY, _AUTH = "account.key", "account.auth.type"
@@ -128,3 +128,28 @@ def _credentials(chosen: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         return {}, [f"{_PREFIX}{_PROVIDER}"]
     missing = [f"{_PREFIX}{name} is not set" for name, value in zip(names, wanted.values(), strict=True) if not value]
     return {name: value for name, value in wanted.items() if value}, missing
+
+
+class AzureFiles(WrappedFiles):
+    """Shows each folder once in a listing. In an account without a hierarchical namespace a folder is at most an empty
+    blob with a mark in its metadata (`hdi_isfolder`). Arrow (26) ignores that mark: it lists the folder as a file, and
+    again as a folder if it has files.
+
+    A folder without files still looks like an empty file, because to tell them apart a listing would need one more
+    request for each empty file."""
+
+    def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
+        return [
+            fs.FileInfo(info.path, fs.FileType.Directory) if self._is_folder(info) else info
+            for info in self._inner.get_file_info(list(paths))
+        ]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        listed = self._inner.get_file_info(selector)
+        folders = {info.path for info in listed if info.type == fs.FileType.Directory}
+        return [info for info in listed if info.type == fs.FileType.Directory or info.path not in folders]
+
+    def _is_folder(self, info: fs.FileInfo) -> bool:
+        if info.type != fs.FileType.File or info.size:
+            return False
+        return bool(self._inner.get_file_info(fs.FileSelector(info.path, allow_not_found=True)))

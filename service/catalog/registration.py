@@ -97,9 +97,6 @@ class Registration(Record):
     tags: Mapping[str, str] = field(default_factory=dict)
     profile: Mapping[str, Any] = field(default_factory=dict)  # The last `service.lake.table.TableProfile`, as JSON.
 
-    def evolve(self, **changes: Any) -> Registration:
-        return dataclasses.replace(self, **changes)
-
     @property
     def flink_restart(self) -> FlinkRestart:
         """Returns the way in which Flink must start after file groups were replaced.

@@ -79,7 +79,6 @@ def number_of_partitions(connection: Connection, table_id: str) -> int:
 
 
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
-    """Returns the details of these partitions, or of all."""
     given: dict[str, Any] = {"of_table": table_id}
     if paths is None:
         rows = connection.execute(_DETAILS, given)
@@ -247,7 +246,6 @@ def forget_metadata_table(connection: Connection, table_id: str) -> None:
 
 
 def partition_state(data: Mapping[str, Any]) -> PartitionState:
-    """Returns the stored state of a partition."""
     return converted(data, PartitionState)
 
 

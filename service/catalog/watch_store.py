@@ -92,7 +92,6 @@ def polled_lock(connection: Connection, table_id: str) -> PolledLock | None:
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, Watch]:
-    """Returns the watches of these tables by table id."""
     return {watch.table_id: watch for watch in claimed(connection, table_ids)}
 
 

@@ -11,7 +11,6 @@ import typer
 # A command imports what it needs itself, so that others start at once: importing the service takes seconds.
 from service.cli import backup, config, manifests, tokens
 from service.cli.client import (
-    acknowledgements,
     advice,
     as_code,
     assistant,
@@ -32,6 +31,7 @@ from service.cli.client import (
     webhooks,
     workers,
 )
+from service.cli.client.command import command
 from service.cli.client.spelling import PlainGroup
 from service.cli.database import Database, opened, shown
 from service.cli.doctor import doctor
@@ -48,9 +48,8 @@ _CLIENT = "The service's client"
 _MACHINE = "On this machine"
 app.add_typer(tables.app, name="tables", rich_help_panel=_CLIENT)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_CLIENT)
-simulations.add_to(policies.app)
-shadows.add_to(policies.app)
-advice.add_to(policies.app)
+for each in (simulations.simulate, shadows.shadow, advice.advice):
+    command(policies.app, each.__name__)(each)
 app.add_typer(policies.app, name="policy", rich_help_panel=_CLIENT)
 app.add_typer(catalogs.app, name="catalogs", rich_help_panel=_CLIENT)
 app.add_typer(freezes.app, name="freezes", rich_help_panel=_CLIENT)
@@ -61,8 +60,8 @@ app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
 app.add_typer(notifications.app, name="notifications", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
-app.command(rich_help_panel=_CLIENT)(acknowledgements.acknowledge)
-app.command(rich_help_panel=_CLIENT)(acknowledgements.unacknowledge)
+app.command(rich_help_panel=_CLIENT)(problems.acknowledge)
+app.command(rich_help_panel=_CLIENT)(problems.unacknowledge)
 app.command(rich_help_panel=_CLIENT)(report.report)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated
 
 from jobs.spec import Documented, Spec
 from service.delivery import open_lineage
@@ -40,9 +39,6 @@ class Webhook(Record):
     last_success_at: Annotated[
         datetime | None, Spec("When a message was last delivered", examples=("2026-01-01T12:00:00Z",))
     ] = None
-
-    def evolve(self, **changes: Any) -> Webhook:
-        return dataclasses.replace(self, **changes)
 
     @property
     def is_enabled(self) -> bool:
@@ -115,9 +111,6 @@ class Delivery(Record):
     first_tried_at: datetime | None = None
     ended_at: datetime | None = None
 
-    def evolve(self, **changes: Any) -> Delivery:
-        return dataclasses.replace(self, **changes)
-
 
 @dataclass(frozen=True)
 class SendResult(Documented):
@@ -140,8 +133,6 @@ class SendResult(Documented):
 
 @dataclass(frozen=True)
 class DeliveryAttempt:
-    """One attempt."""
-
     at: datetime  # When it began.
     answer: SendResult
     retry_at: datetime | None = None  # None when no further attempt follows.

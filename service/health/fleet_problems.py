@@ -15,8 +15,6 @@ from service.health.problem_groups import ProblemGroup, with_acknowledged
 
 @dataclass(frozen=True, eq=False)
 class FleetProblems:
-    """The problems and backlogs at one time."""
-
     as_of: datetime | None  # None if this process has not computed the problems yet.
     problems: Sequence[HealthProblem] = ()  # The most serious first.
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # The backlogs of polled tables, by table id.

@@ -25,8 +25,6 @@ _w = schema.webhooks
 _d = schema.deliveries
 _e = schema.events
 
-# The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
-_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 
 _UNFINISHED = [state.value for state in (*ACTIVE, JobState.UNKNOWN)]
 
@@ -45,7 +43,7 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
             sa.func.min(_j.c.not_before, type_=schema.UtcDateTime).label("oldest"),
         )
         .where(
-            _IS_QUEUED,
+            schema.JOB_IS_QUEUED,
             _j.c.not_before <= now,
             sa.not_(_j.c.waits_for_writers),
             sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now - FRESH))),

@@ -31,8 +31,6 @@ partitions."""
 
 @dataclass(frozen=True)
 class Step:
-    """A command that helps, and the call that does the same."""
-
     command: str  # A line for a shell, in which the user replaces words in angle brackets.
     action: Action | None = None
 

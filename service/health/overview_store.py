@@ -170,7 +170,6 @@ def activity(connection: Connection) -> Activity:
 
 
 def tables(connection: Connection, busy: Collection[str]) -> Listing:
-    """Returns all tables."""
     kind = _t.c.profile["table_type"].as_string().label("type")
     # Tags are read as text, so that equal ones, which most tables have, are parsed only once.
     tags = sa.cast(_t.c.tags, sa.Text).label("tags")

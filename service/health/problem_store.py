@@ -33,8 +33,6 @@ _OBJECTS = {str(each): each for each in ObjectType}
 
 @dataclass(frozen=True)
 class OpenProblem:
-    """A stored problem."""
-
     problem: HealthProblem
     opened_at: datetime  # When a round first found it; `problem.since` may be earlier.
     base_path: str | None = None  # The base path of the problem's table.
@@ -163,7 +161,6 @@ def every(connection: Connection) -> list[HealthProblem]:
 
 
 def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
-    """Counts the open problems."""
     return {(_KINDS[kind], _SEVERITIES[severity]): number for kind, severity, number in connection.execute(_COUNTS)}
 
 

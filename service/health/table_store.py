@@ -163,7 +163,6 @@ def versions(
 
 
 def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> RareFacts:
-    """Returns the rare facts of all tables, or of these."""
     breakers, jobs = defaultdict(list), defaultdict(list)
     for breaker in breaker_store.every(connection, now, table_ids):
         breakers[breaker.table_id].append(breaker)

@@ -17,8 +17,6 @@ _LEAST = timedelta(microseconds=1)
 
 
 class _Validity:
-    """Holds the time until which the result stays the same."""
-
     __slots__ = ("now", "until")
 
     def __init__(self, now: datetime) -> None:

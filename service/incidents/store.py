@@ -117,7 +117,6 @@ COUNTS = rows_of(tuple[str, IncidentState, int], _COUNTS).then(_counted)
 
 
 def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
-    """Counts the unresolved incidents of all tables by kind and state."""
     return UNRESOLVED.read(connection)
 
 

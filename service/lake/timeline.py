@@ -70,7 +70,6 @@ def read_timeline(storage: Storage, config: TableConfig) -> Timeline:
 
 
 def timeline_files(storage: Storage, config: TableConfig) -> list[Entry]:
-    """Lists the files in the folder of the active timeline."""
     return [entry for entry in storage.list(config.timeline_path, most=MAX_FILES) if not entry.is_folder]
 
 

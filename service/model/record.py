@@ -35,6 +35,9 @@ class Record:
             if field.name not in without
         }
 
+    def evolve(self, **changes: Any) -> Self:
+        return dataclasses.replace(self, **changes)
+
     @classmethod
     def of_row(cls, row: Row) -> Self:
         """Makes an instance of a row. Raises ValueError for values of other types."""

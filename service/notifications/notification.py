@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from jobs.spec import Spec
@@ -79,9 +79,6 @@ class Notification(Record):
     sent: tuple[datetime, ...] = ()
     report: Weekly | None = None
     reported_at: datetime | None = None  # When the last report was due, or when the report was switched on.
-
-    def evolve(self, **changes: Any) -> Notification:
-        return dataclasses.replace(self, **changes)
 
     def wants(self, problem: HealthProblem) -> bool:
         return (

@@ -15,8 +15,6 @@ from service.observation.poll_requests import PollRequests
 
 @dataclass(frozen=True)
 class LakeAccess:
-    """The access to tables, with the settings that limit it."""
-
     examine: Examine
     readers: Readers = field(default_factory=InProcess)  # The processes or threads that run the code that reads tables.
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)

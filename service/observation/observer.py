@@ -58,8 +58,6 @@ class ObserverConfig:
 
 @dataclass(frozen=True)
 class _Failed:
-    """A table whose poll failed."""
-
     seen: str  # The digest of a glance at the table right before the poll.
     until: datetime  # The next poll is due then. An earlier poll of an unchanged table would only fail again.
 

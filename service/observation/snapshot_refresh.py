@@ -111,8 +111,6 @@ class Rescale:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of the partitions that were listed."""
-
     listed: frozenset[str] | None  # None for all partitions.
     partitions: tuple[PartitionDetail, ...]  # The listed partitions that have or had files.
     layout: Layout

@@ -94,8 +94,6 @@ class UnchangedTable:
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads tables in the calling process."""
-
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
     small_file_bytes: int  # Size below which base files count as small.

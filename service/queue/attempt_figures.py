@@ -22,6 +22,7 @@ from service.db.upsert import insert_into
 from service.delivery import outbox
 from service.outcome.gain import saved_by
 from service.queue import circumstance_store, cost_store, gain_store, worker_store
+from service.queue.breaker import slot_seconds
 from service.queue.circumstances import Circumstances
 from service.queue.cost import Ended
 from service.queue.job import AttemptOutcome, Job
@@ -85,7 +86,7 @@ _SECONDS = NAMES.index("seconds")
 def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime, *, gib: float = 0.0) -> Figures:
     """Returns the figures of an attempt that has just ended. `job` is in its state at the lease, `result` is
     what the worker has reported, `gib` is the memory of its slot."""
-    seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
+    seconds = slot_seconds(job, now)
     is_good = outcome is AttemptOutcome.SUCCEEDED
     amounts = result.amounts if is_good and not job.dry_run else {}
     return Figures(

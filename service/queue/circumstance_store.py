@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from service.db import engine, schema
 from service.queue.circumstances import UNKNOWN, Circumstances
-from service.queue.job import HELD
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -19,11 +18,10 @@ _a = schema.job_attempts
 _j = schema.jobs
 _w = schema.workers
 
-# States are literals, because SQLite uses the partial index only with literals.
 _HELD_BESIDE = (
     sa.select(sa.func.count())
     .where(
-        _j.c.state.in_(schema.literals(HELD)),
+        schema.JOB_IS_HELD,
         _j.c.worker_id == sa.bindparam("of_worker"),
         _j.c.id != sa.bindparam("of_job"),
     )

@@ -13,8 +13,6 @@ from service.queue.worker import Worker
 
 @dataclass(frozen=True)
 class Queued:
-    """The queued jobs of one group."""
-
     jobs: int = 0
     startable: int = 0  # Jobs that a free slot would take at once. Only one writing job of each table counts.
     bytes: int = (

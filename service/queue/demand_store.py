@@ -12,19 +12,17 @@ from sqlalchemy import Connection
 from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.demand import Queued
-from service.queue.job import HELD, JobState
+from service.queue.job import HELD
 from service.queue.lock_sighting import FRESH
 
 _j = schema.jobs
 _s = schema.snapshots
 
-# States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
-_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 
-
-_COUNT_QUEUED = sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
-_RUNNING = sa.select(_j.c.worker_group, sa.func.count().label("number")).where(_IS_HELD).group_by(_j.c.worker_group)
+_COUNT_QUEUED = sa.select(_j.c.worker_group, sa.func.count()).where(schema.JOB_IS_QUEUED).group_by(_j.c.worker_group)
+_RUNNING = (
+    sa.select(_j.c.worker_group, sa.func.count().label("number")).where(schema.JOB_IS_HELD).group_by(_j.c.worker_group)
+)
 
 
 def count_queued(connection: Connection) -> dict[str, int]:
@@ -57,7 +55,7 @@ def _queued() -> sa.Select[Any]:
             sa.func.min(_j.c.not_before).label("oldest"),
         )
         .where(
-            _IS_QUEUED,
+            schema.JOB_IS_QUEUED,
             _j.c.not_before <= sa.bindparam("now", type_=schema.UtcDateTime),
             sa.not_(_j.c.waits_for_writers),
             sa.not_(_j.c.mutating & _j.c.table_id.in_(busy)),

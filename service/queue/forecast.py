@@ -32,8 +32,6 @@ class HeldSlot:
 
 @dataclass
 class Course:
-    """The expected course of the jobs."""
-
     starts: dict[str, float] = field(default_factory=dict)  # Seconds from now, of the jobs that start.
     wait: float = 0.0  # Longest wait for a slot while the table is free; infinite if a job never starts.
 

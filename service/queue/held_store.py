@@ -11,20 +11,17 @@ from sqlalchemy import Connection
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
 from service.db import schema
 from service.queue import job_store
-from service.queue.job import HELD, Job, JobState
+from service.queue.job import Job, JobState
 from service.queue.job_store import JOBS
 
 _j = schema.jobs
 
 _OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
-# The state is a literal, because SQLite uses the partial index only with a literal.
-_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 _WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(
-    _IS_QUEUED,
+    schema.JOB_IS_QUEUED,
     _j.c.mutating,
     sa.not_(_j.c.waits_for_writers),
-    _j.c.table_id.not_in(sa.select(_j.c.table_id).where(_IS_HELD, _j.c.mutating)),
+    _j.c.table_id.not_in(sa.select(_j.c.table_id).where(schema.JOB_IS_HELD, _j.c.mutating)),
 )
 _WAITING_AMONG = _WAITING.where(schema.among(_j.c.table_id, "of_tables"))
 _KEPT_OUT = _WAITING.where(_j.c.error["type"].as_string().in_(_OF_LOCK)).with_only_columns(_j.c.table_id)
@@ -37,7 +34,7 @@ def hold(connection: Connection, job_id: str, *, until: datetime, because: str |
 
 def release(connection: Connection, now: datetime) -> None:
     """Makes the jobs due that were held back. Jobs that still have to wait are held back again."""
-    is_held_back = sa.and_(_IS_QUEUED, _j.c.held_back.is_not(None))
+    is_held_back = sa.and_(schema.JOB_IS_QUEUED, _j.c.held_back.is_not(None))
     connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
 
 
@@ -67,7 +64,7 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
     """Returns the queued jobs of these tables that take the table's lock, the oldest first."""
     if not table_ids:
         return []
-    query = JOBS.select().where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
+    query = JOBS.select().where(schema.JOB_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
     return JOBS.many(connection, query.order_by(_j.c.created_at, _j.c.id))
 
 

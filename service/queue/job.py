@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,8 +131,6 @@ NOBODY = Holder()
 
 @dataclass(frozen=True)
 class Job(Record):
-    """A job."""
-
     id: Annotated[str, Spec("Id of the job", examples=("job_4be1c0d2f6a89b37",))]
     table_id: str
     kind: JobKind
@@ -188,9 +185,6 @@ class Job(Record):
     ] = None
     starts_by: Annotated[datetime | None, Spec("When it begins to go before other jobs, whatever these save")] = None
     held_back: str | None = None  # The pause or window because of which a due further attempt waits.
-
-    def evolve(self, **changes: Any) -> Job:
-        return dataclasses.replace(self, **changes)
 
     @property
     def is_last_attempt(self) -> bool:

@@ -174,9 +174,9 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})
 
 
-# The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
-_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_RENEW = _j.update().where(_j.c.id == sa.bindparam("of_job"), _IS_QUEUED).values(worth=sa.bindparam("new_worth"))
+_RENEW = (
+    _j.update().where(_j.c.id == sa.bindparam("of_job"), schema.JOB_IS_QUEUED).values(worth=sa.bindparam("new_worth"))
+)
 
 
 def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
@@ -185,7 +185,7 @@ def count_weighed(connection: Connection, group: str, priority: int, worth: floa
     is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
     found = connection.execute(
         sa.select(is_better, sa.func.count()).where(
-            _IS_QUEUED, _j.c.worker_group == group, _j.c.priority == priority, _j.c.worth.is_not(None)
+            schema.JOB_IS_QUEUED, _j.c.worker_group == group, _j.c.priority == priority, _j.c.worth.is_not(None)
         )
     )
     better, waiting = found.one()

@@ -10,6 +10,7 @@ from jobs.contract import JobKind
 from jobs.kinds.results import KindResult
 from service.events.tally import Count
 from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION, Commit
+from service.queue.breaker import slot_seconds
 from service.queue.job import AttemptOutcome, Job
 
 ATTEMPTS = "job_attempts"
@@ -36,7 +37,7 @@ def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datet
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
         return counts
-    seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
+    seconds = slot_seconds(job, now)
     bucket = next(bound for bound in BUCKETS if seconds <= bound)
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))

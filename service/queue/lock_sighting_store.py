@@ -13,16 +13,12 @@ from service.db import schema
 from service.db.documents import Documents
 from service.db.upsert import insert
 from service.model.lock_state import LockState
-from service.queue.job import JobState
 from service.queue.lock_sighting import LockSighting
 
 _l = schema.lock_looks
 _r = schema.tables
 
-ANY_TO_WATCH = sa.select(
-    sa.exists().where(schema.jobs.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"))
-    | sa.exists().where(_l.c.table_id.is_not(None))
-)
+ANY_TO_WATCH = sa.select(sa.exists().where(schema.JOB_IS_QUEUED) | sa.exists().where(_l.c.table_id.is_not(None)))
 """Selects whether a job is queued, or a lock is watched: without either, no lock has to be checked."""
 
 

@@ -100,8 +100,6 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Goals:
-    """The goals of the queue."""
-
     seconds: float = 300.0  # Longest time that a job should wait for a slot.
     # The longest wait in single worker groups, if it differs.
     by_group: Mapping[str, float] = field(default_factory=dict)

@@ -13,7 +13,6 @@ from service.db import schema
 from service.model.calls import calls
 from service.queue import lock_sighting_store
 from service.queue.circumstances import UNKNOWN, Circumstances
-from service.queue.job import HELD, JobState
 from service.queue.lock_sighting import FRESH
 
 _a = schema.job_attempts
@@ -23,9 +22,6 @@ _t = schema.turns
 MOST_QUEUED = 10_000
 """Jobs beyond this number are only counted."""
 
-# States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
-_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 _IS_OF_POLICY = _j.c.reason.is_not(None).label("is_of_policy")
 _OF_JOB = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.mutating, _j.c.worker_group)
 # Every submission executes these statements, so they are built once.
@@ -39,17 +35,17 @@ _QUEUED: sa.Select[Any] = (
         _j.c.worth,
         _j.c.starts_by,
     )
-    .where(_IS_QUEUED)
+    .where(schema.JOB_IS_QUEUED)
     .order_by(_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     .limit(MOST_QUEUED)
 )
 _HELD: sa.Select[Any] = (
     sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY, _a.c.jobs_before, _a.c.jobs_beside)
     .outerjoin(_a, (_a.c.job_id == _j.c.id) & (_a.c.attempt == _j.c.attempt))
-    .where(_IS_HELD, _j.c.leased_at.is_not(None))
+    .where(schema.JOB_IS_HELD, _j.c.leased_at.is_not(None))
 )
 _USED = sa.select(_t.c.table_id, _t.c.used).where(
-    _t.c.table_id.in_(sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()), _t.c.used.is_not(None)
+    _t.c.table_id.in_(sa.select(_j.c.table_id).where(schema.JOB_IS_QUEUED).distinct()), _t.c.used.is_not(None)
 )
 
 

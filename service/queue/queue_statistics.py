@@ -5,36 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
-from service.queue.job import HELD, JobState
 
 _j = schema.jobs
 
-_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-_GROUPS = sa.select(_j.c.worker_group).where(_IS_QUEUED, _j.c.not_before <= sa.bindparam("now")).distinct()
+_GROUPS = sa.select(_j.c.worker_group).where(schema.JOB_IS_QUEUED, _j.c.not_before <= sa.bindparam("now")).distinct()
 
-
-def _active() -> sa.CompoundSelect[Any]:
-    # There is one query for each partial index, because SQLite uses such an index only if the query has its states as
-    # literals.
-    queries = []
-    for states in ((JobState.QUEUED,), HELD, (JobState.UNKNOWN,)):
-        literals: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in states]
-        is_in = _j.c.state == literals[0] if len(literals) == 1 else _j.c.state.in_(literals)
-        queries.append(sa.select(_j.c.kind, _j.c.state, sa.func.count()).where(is_in).group_by(_j.c.kind, _j.c.state))
-    return sa.union_all(*queries)
-
-
-# Statements are built once, because building takes longer than executing.
-_ACTIVE = _active()
+# Statements are built once, because building takes longer than executing. There is one query for each partial index.
+_ACTIVE = sa.union_all(
+    *(
+        sa.select(_j.c.kind, _j.c.state, sa.func.count()).where(each).group_by(_j.c.kind, _j.c.state)
+        for each in (schema.JOB_IS_QUEUED, schema.JOB_IS_HELD, schema.JOB_IS_UNKNOWN)
+    )
+)
 _OLDEST = (
     sa.select(_j.c.worker_group, sa.func.min(_j.c.not_before).label("due"))
-    .where(_IS_QUEUED, _j.c.not_before <= sa.bindparam("now"), sa.not_(_j.c.waits_for_writers))
+    .where(schema.JOB_IS_QUEUED, _j.c.not_before <= sa.bindparam("now"), sa.not_(_j.c.waits_for_writers))
     .group_by(_j.c.worker_group)
 )
 

@@ -22,8 +22,6 @@ _AWAY_FOR = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class End:
-    """The job ends."""
-
     state: JobState
     error: Problem | None = None
 

@@ -16,7 +16,6 @@ from service.db import schema
 from service.db.documents import Documents, Reading, rows_of
 from service.db.upsert import upsert
 from service.outcome.read_cost import ReadRates
-from service.queue.job import HELD
 from service.queue.worker import Worker
 
 _w = schema.workers
@@ -31,11 +30,10 @@ _PROBED = 9
 _IS_WORKER = _w.c.id == sa.bindparam("of_worker")
 _FRESH = sa.select(_w.c.state, _w.c.executors).where(_IS_WORKER, _w.c.last_seen > sa.bindparam("seen"))
 _SEEN = _w.update().where(_IS_WORKER, _w.c.last_seen <= sa.bindparam("seen"))
-_IS_HELD = _j.c.state.in_(schema.literals(HELD))
 # Each row has one of the jobs of a worker, if it holds any.
 _EVERY = (
     sa.select(_w.c.id, _INFOS.value().label("info"), _w.c.first_seen, _w.c.last_seen, _j.c.id.label("job_id"))
-    .select_from(_w.outerjoin(_j, sa.and_(_j.c.worker_id == _w.c.id, _IS_HELD)))
+    .select_from(_w.outerjoin(_j, sa.and_(_j.c.worker_id == _w.c.id, schema.JOB_IS_HELD)))
     .order_by(_w.c.last_seen.desc(), _w.c.id, _j.c.leased_at, _j.c.id)
 )
 

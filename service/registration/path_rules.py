@@ -15,8 +15,6 @@ _OWNER = "owner"
 
 @dataclass(frozen=True)
 class Given:
-    """The owner and the tags that rules give a table."""
-
     owner: str | None
     tags: dict[str, str]
 

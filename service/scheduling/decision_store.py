@@ -61,7 +61,6 @@ _REPEAT = _d.update().where(_d.c.id == sa.bindparam("of_id"))
 
 
 def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
-    """Returns the latest decision of each kind."""
     return LATEST.read(connection, {"of_table": table_id})
 
 

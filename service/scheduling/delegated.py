@@ -47,7 +47,6 @@ class Facts:
 def ended(
     plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext, facts: Facts
 ) -> list[PlanStatus]:
-    """Returns the plans that have ended."""
     found = []
     for plan in plans:
         if _pending(plan, snapshot) is not None:

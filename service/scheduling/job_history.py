@@ -25,8 +25,6 @@ _LIMITS = frozenset({"limit_bytes", "limit_file_groups", "limit_partitions"})
 
 @dataclass(frozen=True)
 class JobHistory:
-    """The jobs of one kind on a table."""
-
     asked_at: datetime | None = None  # When the last job was submitted.
     began_at: datetime | None = None  # When the last successful job began.
     ended_at: datetime | None = None  # When the last successful job ended.

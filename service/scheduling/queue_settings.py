@@ -17,8 +17,6 @@ _VERIFICATIONS = 8
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """The settings of the queue."""
-
     planning: SchedulerConfig = field(default_factory=SchedulerConfig)
     leases: LeaseConfig = field(default_factory=lambda: LeaseConfig(timedelta(seconds=30), 3600.0, BackOff()))
     rng: random.Random = field(default_factory=random.Random)  # The generator is for jitter only, not for secrets.

@@ -19,8 +19,6 @@ from service.writer_options.written_table import Callback, Target
 
 @dataclass(frozen=True)
 class WriterOptions:
-    """The options of a writer, in each form in which it needs them."""
-
     options: Mapping[str, str]
     session_conf: Mapping[str, str] = field(default_factory=dict)  # Must be set before the Spark session starts.
     sql: Mapping[str, str] = field(default_factory=dict)  # The same options as SQL, by purpose.

@@ -9,8 +9,7 @@ import pytest
 
 from jobs.errors import RefusedError
 from jobs.redaction import is_secret
-from jobs.storage.azure import OPTIONS, Azure
-from jobs.storage.azure_files import AzureFiles
+from jobs.storage.azure import OPTIONS, Azure, AzureFiles
 from jobs.storage.paths import Storage, of_hadoop
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.stores import path_of, store_of

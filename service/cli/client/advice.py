@@ -9,15 +9,9 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import AdviceIn, Answer
 from service.cli.client import arguments
-from service.cli.client.command import command
 from service.cli.client.connection import Connection
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Columns, Output, age
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to those of policies."""
-    command(app, "advice")(advice)
 
 
 def advice(

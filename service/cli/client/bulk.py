@@ -9,12 +9,12 @@ import typer
 
 from groundskeeper_client import calls
 from service.cli.client import arguments, declarations
-from service.cli.client.acknowledgements import Hours, Reason, acknowledgement
 from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
 from service.cli.client.policies import put_in
+from service.cli.client.problems import Hours, Reason, acknowledgement
 from service.model.formatting import count
 
 MOST = 500

@@ -1,19 +1,57 @@
-"""`groundskeeper problems`"""
+"""`groundskeeper problems`, `acknowledge` and `unacknowledge`"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
 import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import ProblemKind, Severity
-from service.cli.client import acknowledgements, arguments
+from service.cli.client import arguments
 from service.cli.client.arguments import OwnerOption, TableOption, TagOption, several
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
 from service.cli.client.output import Output, ago, clean
+from service.model.formatting import count
+
+Problems = Annotated[
+    list[str], typer.Argument(metavar="PROBLEM", help="Ids, as `groundskeeper problems` shows them: prb_...")
+]
+Hours = Annotated[float | None, typer.Option(min=0.01, max=8760, help="For how long. Default: until the problem ends")]
+Reason = Annotated[str | None, typer.Option(help="Why, for others")]
+
+
+def acknowledgement(hours: float | None, reason: str | None) -> dict[str, Any]:
+    """Returns the members of a request, without those that were not given."""
+    until = {} if hours is None else {"until": (datetime.now(UTC) + timedelta(hours=hours)).isoformat()}
+    return {**until, **({"reason": reason} if reason else {})}
+
+
+def described(known: Json) -> str:
+    until = f" until {known['until']}" if known["until"] else ""
+    return f"{ago(known['at'])} by {known['by']}{until}" + (f": {known['reason']}" if known["reason"] else "")
+
+
+@of_service
+def acknowledge(
+    service: Connection, out: Output, problems: Problems, *, hours: Hours = None, reason: Reason = None
+) -> None:
+    """Mark single problems as known, until each ends or becomes more serious, or for some hours."""
+    wanted: Any = acknowledgement(hours, reason)
+    found = [service.send(calls.acknowledge_problem(each, wanted)) for each in problems]
+    out.document({"items": found})
+    out.say(f"{count(len(found), 'problem')} acknowledged {described(found[0])}.")
+
+
+@of_service
+def unacknowledge(service: Connection, out: Output, problems: Problems) -> None:
+    """Take back acknowledgements of problems: notifications report these problems again."""
+    for each in problems:
+        service.send(calls.unacknowledge_problem(each))
+    out.say(f"{count(len(problems), 'problem')} no longer acknowledged.")
 
 
 @of_service
@@ -58,7 +96,7 @@ def _show(out: Output, problem: Json) -> None:
             ("detail", problem["detail"]),
             ("consequence", problem["consequence"]),
             ("remedy", problem["remedy"]),
-            ("known", acknowledgements.described(known) if (known := problem["acknowledged"]) else None),
+            ("known", described(known) if (known := problem["acknowledged"]) else None),
         ]
     )
     # The command is on one line, however long, because a terminal copies a wrapped line with its breaks.

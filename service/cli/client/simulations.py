@@ -12,7 +12,6 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import SimulateIn
 from service.cli.client import arguments, policies, yaml_file
 from service.cli.client.arguments import Since, Until
-from service.cli.client.command import command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Output
@@ -22,11 +21,6 @@ from service.model.formatting import duration, size
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 56
 _DAYS = 14
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to those of policies."""
-    command(app, "simulate")(simulate)
 
 
 def _days(text: str) -> timedelta:

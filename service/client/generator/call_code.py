@@ -38,8 +38,6 @@ _SLUG = re.compile(r"\[?`([a-z][a-z0-9-]*)`(?:\]\([^)]*\))?: ")
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the document."""
-
     method: str
     path: str
     schema: Schema

@@ -53,6 +53,8 @@ from service.db.schema.outcome import read_runs as read_runs
 from service.db.schema.outcome import table_reads as table_reads
 from service.db.schema.queue import JOB_HOLDING_TABLE as JOB_HOLDING_TABLE
 from service.db.schema.queue import JOB_IDEMPOTENCY as JOB_IDEMPOTENCY
+from service.db.schema.queue import JOB_IS_HELD as JOB_IS_HELD
+from service.db.schema.queue import JOB_IS_QUEUED as JOB_IS_QUEUED
 from service.db.schema.queue import JOB_IS_UNKNOWN as JOB_IS_UNKNOWN
 from service.db.schema.queue import JOB_OF_REQUEST as JOB_OF_REQUEST
 from service.db.schema.queue import JOB_PER_KIND as JOB_PER_KIND

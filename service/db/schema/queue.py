@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from service.db.schema.core import UtcDateTime, metadata
+from service.db.schema.core import UtcDateTime, literals, metadata
 
 JOB_PER_KIND = "uq_jobs_active_kind"
 
@@ -80,9 +80,12 @@ jobs = sa.Table(
 
 _is_active = jobs.c.state.in_(["queued", "leased", "running"])
 
-_is_held = jobs.c.state.in_(["leased", "running"])
+# States are literals, because SQLite uses a partial index only if it sees that the condition holds.
+JOB_IS_QUEUED = jobs.c.state == sa.literal_column("'queued'")
 
-_is_queued = jobs.c.state == "queued"
+JOB_IS_HELD = jobs.c.state.in_(literals(["leased", "running"]))
+
+JOB_IS_UNKNOWN = jobs.c.state == sa.literal_column("'unknown'")
 
 _is_real = sa.not_(jobs.c.dry_run)
 
@@ -111,19 +114,18 @@ sa.Index(
     JOB_HOLDING_TABLE,
     jobs.c.table_id,
     unique=True,
-    sqlite_where=_is_held & jobs.c.mutating,
-    postgresql_where=_is_held & jobs.c.mutating,
+    sqlite_where=JOB_IS_HELD & jobs.c.mutating,
+    postgresql_where=JOB_IS_HELD & jobs.c.mutating,
 )
 
 # A request that is repeated, since its answer was lost, brings the same job.
-sa.Index(JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=_is_held, postgresql_where=_is_held)
+sa.Index(JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=JOB_IS_HELD, postgresql_where=JOB_IS_HELD)
 
 # Every lease and every recovery searches these; ended jobs are not in them.
-sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
+sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=JOB_IS_QUEUED, postgresql_where=JOB_IS_QUEUED)
 
-sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
-# The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
-JOB_IS_UNKNOWN = jobs.c.state == sa.literal_column("'unknown'")
+sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=JOB_IS_HELD, postgresql_where=JOB_IS_HELD)
+
 sa.Index("ix_jobs_unknown", jobs.c.table_id, sqlite_where=JOB_IS_UNKNOWN, postgresql_where=JOB_IS_UNKNOWN)
 
 job_attempts = sa.Table(

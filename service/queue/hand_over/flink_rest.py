@@ -19,8 +19,6 @@ _NOT_FOUND = 404
 
 @dataclass(frozen=True)
 class FlinkJob:
-    """A Flink job."""
-
     id: str
     name: str
     state: str  # Flink's `JobStatus`.

@@ -15,11 +15,14 @@ from service.queue.job import Job, JobState
 from service.queue.job_store import JOBS
 
 _j = schema.jobs
+_WAITING = JOBS.select().where(schema.JOB_IS_QUEUED, _j.c.waits_for_writers)
+ANY_WAITING = sa.select(_j.c.id).where(schema.JOB_IS_QUEUED, _j.c.waits_for_writers).limit(1)
+"""Selects a waiting job."""
 
 
 def waiting(connection: Connection) -> list[Job]:
     """Returns all waiting jobs, oldest first."""
-    return JOBS.many(connection, _waiting().order_by(_j.c.created_at, _j.c.id))
+    return JOBS.many(connection, _WAITING.order_by(_j.c.created_at, _j.c.id))
 
 
 def begin(connection: Connection, job: Job, hand_over: HandOver) -> None:
@@ -32,7 +35,7 @@ def claim(connection: Connection, job_id: str, *, now: datetime, until: datetime
 
     The claim replaces a row lock, because the steps that follow call external systems.
     """
-    job = JOBS.one(connection, _waiting().where(_j.c.id == job_id).with_for_update(skip_locked=True))
+    job = JOBS.one(connection, _WAITING.where(_j.c.id == job_id).with_for_update(skip_locked=True))
     if job is None or job.hand_over is None or (job.hand_over.claimed_until and job.hand_over.claimed_until > now):
         return None
     claimed = job.hand_over.evolve(claimed_until=until)
@@ -67,7 +70,7 @@ def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: 
 
 
 def _is_as_claimed(connection: Connection, job: Job) -> bool:
-    found = JOBS.one(connection, _waiting().where(_j.c.id == job.id).with_for_update())
+    found = JOBS.one(connection, _WAITING.where(_j.c.id == job.id).with_for_update())
     current = found.hand_over if found else None
     return current is not None and job.hand_over is not None and current.claimed_until == job.hand_over.claimed_until
 
@@ -75,17 +78,3 @@ def _is_as_claimed(connection: Connection, job: Job) -> bool:
 def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: bool) -> None:
     values: dict[str, Any] = {"hand_over": hand_over.to_json(), "waits_for_writers": waits}
     connection.execute(_j.update().where(_j.c.id == job_id).values(**values))
-
-
-ANY_WAITING = (
-    sa.select(_j.c.id)
-    .where(_j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"), _j.c.waits_for_writers)
-    .limit(1)
-)
-"""Selects a waiting job."""
-
-
-def _waiting() -> sa.Select[Any]:
-    # The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
-    queued: sa.BindParameter[str] = sa.bindparam("queued", JobState.QUEUED.value, literal_execute=True)
-    return JOBS.select().where(_j.c.state == queued, _j.c.waits_for_writers)
