@@ -6,11 +6,11 @@ the replacing instants. There Hudi merges base file and logs as usual, for any p
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
@@ -51,6 +51,13 @@ class DeletedKey:
     ordering: str | None = None
     file_id: str = ""  # The file group whose log has the delete.
     record: Any = field(default=None, compare=False, repr=False)  # Hudi's `DeleteRecord`, if it is in a log.
+
+
+class Unread(NamedTuple):
+    """Deletes of a commit in one file group, whose files are gone."""
+
+    instant: str
+    group: Group
 
 
 @contextmanager
@@ -179,6 +186,24 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
         found += [DeletedKey(group[0], key, write.instant, file_id=group[1]) for key in keys]
     since = dated(write.instant, commit.extra)
     return found if since == write.instant else [replace(each, instant=since) for each in found]
+
+
+def unread_deletes(table: HudiTable, commit: Commit) -> list[Unread]:
+    """Returns the deletes of this commit that `deleted_keys` cannot read any more. Call it afterwards, because a clean
+    may remove the files meanwhile, and they never come back."""
+    groups = [group for group, count in commit.deleted.items() if count]
+    there = {partition: table.files_in(partition) for partition in {path for path, _ in groups}}
+    return [Unread(commit.write.instant, each) for each in groups if not _has_files(commit, each, there[each[0]])]
+
+
+def _has_files(commit: Commit, group: Group, there: Collection[str]) -> bool:
+    """Returns whether the files that this commit wrote into the file group, and the base file before, are `there`."""
+    names = {path.rpartition("/")[2] for path in commit.files[group[0]][group[1]]}
+    before = commit.previous.get(group, NOTHING_BEFORE)
+    if before == NOTHING_BEFORE or not any(name.endswith(".parquet") for name in names):
+        return names <= {*there}
+    bases = {(base.file_id, base.instant) for name in there if (base := parse_base_file_name(name))}
+    return names <= {*there} and (group[1], before) in bases
 
 
 def lost_deletes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> dict[str, int]:

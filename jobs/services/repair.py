@@ -12,9 +12,9 @@ all of them, except those whose file groups an owner's overwrite replaced.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from jobs.contract import Outcome, Result, WorkOrder, converted
@@ -22,15 +22,15 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange, BucketRules
-from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Doubt, Group, StaleWrite, stale_writes
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Group, StaleWrite
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import hash_ranges
+from jobs.hudi import hash_ranges, history
 from jobs.hudi.client import WriteClient
-from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
+from jobs.hudi.history import Past
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import Commit, FileSlice
+from jobs.hudi.records import FileSlice
 from jobs.hudi.stale_slices import lost_deletes
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -46,7 +46,9 @@ from jobs.protocol.writers import Fenced, Writers
 from jobs.services import groups_without_bucket, later_overwrites, remove_leftovers, stray_row_writes, stray_rows
 from jobs.services.checks import deletes as past_deletes
 from jobs.services.checks import statements
+from jobs.services.chosen_writes import chosen
 from jobs.services.stray_rows import Decided, Misplaced
+from jobs.services.unread_deletes import Proof
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
@@ -79,8 +81,10 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     problems = preflight.of_repair(table)
     suspects = order.params.instants or ()
     if order.dry_run:
-        commits = table.commits()
-        stale, left = _chosen(table, commits, suspects, order.params.accepted or ())
+        past = history.past_since(table, [*suspects, *(order.params.accepted or ())])
+        history.require_known(table, suspects, past)
+        commits = past.commits
+        stale, left = chosen(table, commits, suspects, order.params.accepted or ())
         problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
@@ -108,7 +112,7 @@ def repair_writes(
     repair = _Repair(table, lock, order, context, repaired := Repaired())
     groups_without_bucket.renew_ranges(table, lock, order.params.wait_seconds, context)
     stale, left = repair.drop_groups_without_bucket(suspects)
-    commits = table.commits()
+    commits = repair.past(suspects).commits
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -138,30 +142,6 @@ def repair_writes(
     if named:
         raise DeletesLostError(f"Deletes that have removed no row: {', '.join(named)}.")
     return repaired
-
-
-def _chosen(
-    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
-) -> tuple[list[StaleWrite], list[StaleWrite]]:
-    """Returns the stale writes to repair, and those to leave alone. All writes to file groups without a bucket are
-    repaired, if there is one where a repair writes or has taken it out of use."""
-    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
-    enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
-    chosen = [
-        write
-        for write in stale
-        if write.instant in named
-        or (
-            (write.doubt in enough or groups_without_bucket.dropped([write], commits))
-            and not (write.doubt is not None and write.instant in waived)
-        )
-    ]
-    left = [write for write in stale if write not in chosen]
-    found = {write.instant: write for write in chosen}
-    for write in groups_without_bucket.writes_to_them(table, commits, {*found, *named}):
-        known = found.get(write.instant, write)
-        found[write.instant] = replace(known, groups={**write.groups, **known.groups})
-    return list(found.values()), left
 
 
 @dataclass(frozen=True)
@@ -224,13 +204,18 @@ class _Repair:
             self.table, self.lock, self.order.params.wait_seconds, self.context
         )
 
+    def past(self, instants: Iterable[str]) -> Past:
+        return history.past_since(self.table, {*instants, *(self.order.params.accepted or ())})
+
     def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
         """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others."""
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
-            commits = table.commits()
-            stale, left = _chosen(table, commits, named, self.order.params.accepted or ())
+            past = self.past(named)
+            history.require_known(table, named, past)
+            commits = past.commits
+            stale, left = chosen(table, commits, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             if not groups_without_bucket.are_visible(table, stale):
                 return stale, left
@@ -244,7 +229,7 @@ class _Repair:
 
     def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
         self.context.step("reading the rows of stale writes")
-        table, commits = self.table, self.table.commits()
+        table, commits = self.table, self.past(write.instant for write in stale).commits
         stale = groups_without_bucket.with_late_ones(stale, commits)
         lost = {
             instant: count
@@ -259,14 +244,17 @@ class _Repair:
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")
                 stray_row_writes.require_completed(table, instants)
-                commits = table.commits()
+                past = self.past(instants)
+                commits = past.commits
                 alive, deletes = later_overwrites.left(strays, deletes, commits, instants)
                 alive = stray_rows.without_deleted(table, alive, later.read(instants, commits))
                 decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)
+                in_doubt = self.prove(decided, past, later)
                 marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
-            self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
+            in_vain = past_deletes.without_rows_after(commits, instants, partitions)
+            self._count(decided, [*in_vain, *in_doubt])
             self.repaired.superseded += decided.superseded + stray_rows.fewer_keys(strays, alive)
         self.repaired.repaired += tuple(instants)
         if lost:
@@ -282,7 +270,7 @@ class _Repair:
         instants = [write.instant for write in doubtful]
         seen = table.instants()
         wrong = stray_rows.misplaced(table, partitions)
-        commits = table.commits()
+        commits = self.past([*instants, *wrong.instants]).commits
         deletes = past_deletes.misplaced(table, doubtful, commits)
         if not wrong.groups and not deletes:
             self.repaired.cleared += tuple(instants)
@@ -292,19 +280,31 @@ class _Repair:
             self.context.step("writing rows to the right buckets")
             if table.instants() != seen:
                 wrong = stray_rows.misplaced(table, partitions)
-            commits = table.commits()
+            past = self.past([*instants, *wrong.instants])
+            commits = past.commits
             alive = stray_rows.without_deleted(table, wrong.rows, later.read(wrong.instants, commits))
             decided = stray_rows.decide(table, alive, deletes, commits, apart=wrong.places)
+            in_doubt = self.prove(decided, past, later, wrong)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)
             self.repaired.instants += written
         partitions_of_rows = {path for path, _ in wrong.groups}
-        self._count(decided, past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows))
+        in_vain = past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows)
+        self._count(decided, [*in_vain, *in_doubt])
         self.repaired.moved += wrong.count
         if wrong.groups:
             self._leave_out(wrong, instants)
         self.repaired.repaired += tuple(instants)
+
+    def prove(
+        self, decided: Decided, past: Past, later: past_deletes.Later, wrong: Misplaced | None = None
+    ) -> list[str]:
+        """Raises RefusedError if rows to write may have been deleted since. Returns the accepted commits that may have
+        done so."""
+        accepted, stale = self.order.params.accepted or (), wrong.instants if wrong else ()
+        proof = Proof(self.table, past, later.unread, accepted, stale)
+        return proof.require(decided, apart=wrong.places if wrong else None)
 
     def _count(self, decided: Decided, deletes_without_rows: Collection[str]) -> None:
         self.repaired.rows += decided.upsert_count
