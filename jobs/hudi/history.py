@@ -19,6 +19,9 @@ from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
 from jobs.problems.tables import HISTORY_INCOMPLETE
 
+# Compared as texts, it is after all instants.
+_NO_INSTANT = "9" * 20
+
 
 @dataclass(frozen=True)
 class Past:
@@ -31,19 +34,20 @@ class Past:
     because: str = ""
 
 
-def past_since(table: HudiTable, instants: Collection[str]) -> Past:
+def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool = False) -> Past:
     """Returns the commits since the first of these instants, or the last change of the number of buckets before it, and
-    all that replaced file groups; only those of the active timeline if that has all these instants."""
+    all that replaced file groups; only those of the active timeline if that has all these instants. If `replacing`, all
+    that replaced file groups in any case."""
     active = table.commits()
     gone = _not_among(active, instants)
-    if not gone:
+    if not gone and not (replacing and instants):
         return Past(active)
     first = min((each.write.instant for each in active), default="")
-    since = min([*gone, *filter(None, [hashing_config.last_change(table)])])
+    since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
     try:
         archived = _archived(table, since)
     except HudiError as error:
-        return Past(active, first, error.detail)
+        return Past(active, first if gone else "", error.detail)
     # An archiver that died may have left instants on the active timeline that the history has, too.
     on_timeline = {each.write.instant for each in active}
     old = [each for each in archived if each.write.instant not in on_timeline]

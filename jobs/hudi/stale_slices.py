@@ -18,6 +18,7 @@ from jobs.errors import FilesGoneError, HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.stale_writes import Group, StaleWrite, dated
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.deleting_rows import deleting_rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
@@ -266,6 +267,11 @@ def _records_of(table: HudiTable, block: Any, kind: str, partition: str, of_rows
     return of_rows.of(block, partition, ",".join(table.ordering_fields)) if kind.endswith("_DATA_BLOCK") else ()
 
 
+def _below(meta: Any, path: Any) -> str:
+    """Returns the path relative to the base path."""
+    return str(path.toString()).removeprefix(str(meta.getBasePath().toString())).strip("/")
+
+
 def _has_rows_of(base: str, commit: Commit, path: str) -> bool:
     """Returns whether a base file of the instant `base` has the rows of a file that this commit wrote into its file
     group. A compaction merges only the logs that had completed at its instant."""
@@ -299,8 +305,11 @@ class _Copier:
         without = {commit.write.instant for commit in commits if commit.write.replaced & groups}
         of_commits = {commit.write.instant for commit in commits} - without
         meta = self._table.meta
-        folder = str(meta.getTimelinePath().toString()).removeprefix(str(meta.getBasePath().toString())).strip("/")
+        folder = _below(meta, meta.getTimelinePath())
         timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
+        if self._table.version >= WITH_COMPLETION_TIMES and any(commit.write.is_archived for commit in commits):
+            # A log belongs to the file slice of its commit's completion.
+            self.copy(_below(meta, meta.getArchivePath()))
         names = meta.getInstantFileNameGenerator()
         for item in self._table.jvm.items(timeline.getInstantsAsStream()):
             if str(item.requestedTime()) in of_commits:

@@ -81,7 +81,7 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     problems = preflight.of_repair(table)
     suspects = order.params.instants or ()
     if order.dry_run:
-        past = history.past_since(table, [*suspects, *(order.params.accepted or ())])
+        past = history.past_since(table, [*suspects, *(order.params.accepted or ())], replacing=True)
         history.require_known(table, suspects, past)
         commits = past.commits
         stale, left = chosen(table, commits, suspects, order.params.accepted or ())
@@ -112,7 +112,7 @@ def repair_writes(
     repair = _Repair(table, lock, order, context, repaired := Repaired())
     groups_without_bucket.renew_ranges(table, lock, order.params.wait_seconds, context)
     stale, left = repair.drop_groups_without_bucket(suspects)
-    commits = repair.past(suspects).commits
+    commits = repair.past(suspects, replacing=True).commits
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -204,15 +204,16 @@ class _Repair:
             self.table, self.lock, self.order.params.wait_seconds, self.context
         )
 
-    def past(self, instants: Iterable[str]) -> Past:
-        return history.past_since(self.table, {*instants, *(self.order.params.accepted or ())})
+    def past(self, instants: Iterable[str], *, replacing: bool = False) -> Past:
+        due = {*instants, *(self.order.params.accepted or ())}
+        return history.past_since(self.table, due, replacing=replacing)
 
     def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
         """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others."""
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
-            past = self.past(named)
+            past = self.past(named, replacing=True)
             history.require_known(table, named, past)
             commits = past.commits
             stale, left = chosen(table, commits, named, self.order.params.accepted or ())
