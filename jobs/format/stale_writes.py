@@ -62,6 +62,7 @@ class CompletedWrite:
     completed: str = ""  # The completion time in its file's name; "" before table version 8.
     # If False, it completed before all ordered ones, and its instant is its position among the unordered ones.
     is_ordered: bool = True
+    is_archived: bool = False
 
     @property
     def brings_rows(self) -> bool:
@@ -132,7 +133,10 @@ def stale_writes(
         replaced = dict.fromkeys(write.replaced, write)
         if write.known is not None:
             for other in earlier:
-                note(other, replaced)
+                # The replacement recorded the instants of the active timeline, so those that were archived already are
+                # unknown to it, although it has copied their rows.
+                if not other.is_archived:
+                    note(other, replaced)
         if write.brings_rows:
             note(write, gone)
             if write.hidden_by_itself:

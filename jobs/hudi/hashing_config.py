@@ -30,6 +30,14 @@ def rules_of(table: OpenedTable) -> BucketRules | None:
     return _parsed(json.loads(latest))
 
 
+def last_change(table: OpenedTable) -> str | None:
+    """Returns the instant of the last change of the number of buckets; None if there was none."""
+    with translated("reading the hashing config"):
+        latest = table.jvm.hashing.latest(table.meta)
+    instant = str(json.loads(latest)["instant"]) if latest is not None else BASELINE
+    return None if instant == BASELINE else instant
+
+
 def rules_before(table: OpenedTable, instant: str) -> tuple[BucketRules, ...]:
     """Returns the rules of all configs before that of `instant`, the latest first; those it replaced are the first."""
     with translated("reading the hashing configs"):

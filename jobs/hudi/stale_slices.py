@@ -6,11 +6,11 @@ the replacing instants. There Hudi merges base file and logs as usual, for any p
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
@@ -18,6 +18,7 @@ from jobs.errors import FilesGoneError, HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.stale_writes import Group, StaleWrite, dated
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.deleting_rows import deleting_rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
@@ -51,6 +52,13 @@ class DeletedKey:
     ordering: str | None = None
     file_id: str = ""  # The file group whose log has the delete.
     record: Any = field(default=None, compare=False, repr=False)  # Hudi's `DeleteRecord`, if it is in a log.
+
+
+class Unread(NamedTuple):
+    """Deletes of a commit in one file group, whose files are gone."""
+
+    instant: str
+    group: Group
 
 
 @contextmanager
@@ -181,6 +189,24 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
     return found if since == write.instant else [replace(each, instant=since) for each in found]
 
 
+def unread_deletes(table: HudiTable, commit: Commit) -> list[Unread]:
+    """Returns the deletes of this commit that `deleted_keys` cannot read any more. Call it afterwards, because a clean
+    may remove the files meanwhile, and they never come back."""
+    groups = [group for group, count in commit.deleted.items() if count]
+    there = {partition: table.files_in(partition) for partition in {path for path, _ in groups}}
+    return [Unread(commit.write.instant, each) for each in groups if not _has_files(commit, each, there[each[0]])]
+
+
+def _has_files(commit: Commit, group: Group, there: Collection[str]) -> bool:
+    """Returns whether the files that this commit wrote into the file group, and the base file before, are `there`."""
+    names = {path.rpartition("/")[2] for path in commit.files[group[0]][group[1]]}
+    before = commit.previous.get(group, NOTHING_BEFORE)
+    if before == NOTHING_BEFORE or not any(name.endswith(".parquet") for name in names):
+        return names <= {*there}
+    bases = {(base.file_id, base.instant) for name in there if (base := parse_base_file_name(name))}
+    return names <= {*there} and (group[1], before) in bases
+
+
 def lost_deletes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> dict[str, int]:
     """Returns the copy-on-write instants whose deleted keys cannot be determined any more, with the number of these
     deletes. For such a write Hudi did not find the replaced base file, and wrote a new one without the rows to delete.
@@ -241,6 +267,11 @@ def _records_of(table: HudiTable, block: Any, kind: str, partition: str, of_rows
     return of_rows.of(block, partition, ",".join(table.ordering_fields)) if kind.endswith("_DATA_BLOCK") else ()
 
 
+def _below(meta: Any, path: Any) -> str:
+    """Returns the path relative to the base path."""
+    return str(path.toString()).removeprefix(str(meta.getBasePath().toString())).strip("/")
+
+
 def _has_rows_of(base: str, commit: Commit, path: str) -> bool:
     """Returns whether a base file of the instant `base` has the rows of a file that this commit wrote into its file
     group. A compaction merges only the logs that had completed at its instant."""
@@ -274,8 +305,11 @@ class _Copier:
         without = {commit.write.instant for commit in commits if commit.write.replaced & groups}
         of_commits = {commit.write.instant for commit in commits} - without
         meta = self._table.meta
-        folder = str(meta.getTimelinePath().toString()).removeprefix(str(meta.getBasePath().toString())).strip("/")
+        folder = _below(meta, meta.getTimelinePath())
         timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
+        if self._table.version >= WITH_COMPLETION_TIMES and any(commit.write.is_archived for commit in commits):
+            # A log belongs to the file slice of its commit's completion.
+            self.copy(_below(meta, meta.getArchivePath()))
         names = meta.getInstantFileNameGenerator()
         for item in self._table.jvm.items(timeline.getInstantsAsStream()):
             if str(item.requestedTime()) in of_commits:

@@ -295,17 +295,27 @@ public class StorageReads {
   // as JSON. The metadata of known ones, which are named by both times, is not read again.
   public String commits(HoodieTableMetaClient meta, String known) throws IOException {
     List names = Arrays.asList(known.split(","));
-    HoodieTimeline timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants();
+    return commits(meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants(), names, "");
+  }
+
+  // The same of the archived timeline, of commits that were requested at `since` or later; and, however old, those that
+  // replaced files.
+  public String archivedCommits(HoodieTableMetaClient meta, String since) throws IOException {
+    return commits(meta.getArchivedTimeline("0", false), new ArrayList(), since);
+  }
+
+  private static String commits(HoodieTimeline timeline, List known, String since) throws IOException {
     StringBuilder found = new StringBuilder("[");
     for (Iterator each = timeline.getInstantsAsStream().iterator(); each.hasNext();) {
       HoodieInstant item = (HoodieInstant) each.next();
       String action = item.getAction();
       boolean replaces = action.equals("replacecommit");
-      if (!replaces && !action.equals("commit") && !action.equals("deltacommit")) {
+      if (!replaces && ((!action.equals("commit") && !action.equals("deltacommit"))
+          || item.requestedTime().compareTo(since) < 0)) {
         continue;
       }
       Object metadata = null;
-      if (!names.contains(item.requestedTime() + "/" + item.getCompletionTime())) {
+      if (!known.contains(item.requestedTime() + "/" + item.getCompletionTime())) {
         metadata = replaces ? timeline.readReplaceCommitMetadata(item) : timeline.readCommitMetadata(item);
       }
       found.append(found.length() > 1 ? "," : "").append("[");

@@ -241,6 +241,27 @@ PARAMS_INVALID: Final = ProblemType(
     example="Expected `int`, got `str` - at `$.retain`",
     hint="Bring service and workers to one version, and submit the job again.",
 )
+HISTORY_INCOMPLETE: Final = ProblemType(
+    "history-incomplete",
+    "The table's history lacks commits whose rows shall be moved",
+    why="Writers may have deleted keys of these rows since, and a repair must not bring them back. It finds the deletes"
+    " by the commits after those that it repairs: on the active timeline, and then in the history. If the history was"
+    " removed, not copied with the table, or damaged, nobody knows these deletes.",
+    example="250 rows of 20260101120000000",
+    hint="Copy the history back (before table version 8 `.hoodie/archived`, else `.hoodie/timeline/history`) if you"
+    " have a copy. Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if keys exist twice, write"
+    " the partitions again (`insert_overwrite`) with the right row of each key.",
+)
+DELETES_UNREAD: Final = ProblemType(
+    "deletes-unread",
+    "Rows to move may have been deleted by later commits whose files are gone",
+    why="A writer with the right number of buckets deletes a key in the right bucket, where the row is not. Only the"
+    " files of that commit name the key, and a clean has removed them. If the repair wrote the row, the deleted row"
+    " might be back.",
+    example="12 rows by 20260101120500000",
+    hint="If the deletes can be run again: name these commits as `accepted`, so that the repair writes the rows, and"
+    " then run the deletes again. The result names the commits in `deletes_without_rows`.",
+)
 NAME_NOT_CONFIRMED: Final = ProblemType(
     "name-not-confirmed",
     "The table's name was not typed in",

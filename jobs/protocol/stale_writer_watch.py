@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 from jobs.errors import CancelledError
 from jobs.format.stale_writes import KNOWN_KEY
+from jobs.hudi.history import past_since
 from jobs.hudi.lock import TableLock, for_at_most
-from jobs.hudi.records import INGESTION, REPLACE, Commit, Instant
+from jobs.hudi.records import INGESTION, REPLACE, Commit, Instant, Touched
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.protocol.file_group_change import Switch, Verdict
@@ -98,6 +99,7 @@ class StaleWriterWatch:
         self._before = before
         self._judged: set[str] = set(before.known - before.in_flight)
         self._waited_for: set[str] = set()
+        self._first = ""  # The first write on the timeline when the history was read.
         self._found = Found()
 
     def run(self, seconds: float) -> Found:
@@ -131,6 +133,7 @@ class StaleWriterWatch:
 
     def committed(self) -> Found:
         """Returns the writes that have committed since, without waiting and without stopping writes in flight."""
+        self._judge_archived()
         for item in self._unjudged():
             if item.state == "COMPLETED":
                 self._judge_committed(item.requested)
@@ -139,6 +142,7 @@ class StaleWriterWatch:
     def _round(self) -> bool:
         """Judges the writes that can be judged now; returns whether the targets of a live write are still unknown."""
         is_open = False
+        self._judge_archived()
         for item in self._unjudged():
             if item.state == "COMPLETED":
                 self._judge_committed(item.requested)
@@ -151,9 +155,31 @@ class StaleWriterWatch:
             item for item in self._table.instants() if item.requested not in self._judged and item.action in WATCHED
         ]
 
+    def _judge_archived(self) -> None:
+        """Judges the writes that writers have archived since. The oldest are archived first, so there may be some only
+        if all writes of the timeline are later than those of before the switch."""
+        newest = max(self._before.known, default="")
+        first = min((item.requested for item in self._table.instants() if item.action in WATCHED), default="")
+        if first <= newest or first == self._first:
+            return
+        self._first = first
+        for commit in past_since(self._table, [newest]).commits:
+            instant = commit.write.instant
+            if instant not in self._judged and (instant > newest or instant in self._before.in_flight):
+                groups: dict[str, dict[str, int]] = {}
+                for path, file_id in commit.write.written:
+                    # The commit's other rows are not counted here, so few rows are proved to be stale by their number.
+                    groups.setdefault(path, {})[file_id] = commit.inserted.get((path, file_id), 0)
+                self._judge(instant, Touched(groups, {}))
+
     def _judge_committed(self, instant: str) -> None:
-        self._judged.add(instant)
         touched = self._table.touched(instant)
+        if touched is None and self._table.was_archived(instant):
+            return  # The history has it in the next round.
+        self._judge(instant, touched)
+
+    def _judge(self, instant: str, touched: Touched | None) -> None:
+        self._judged.add(instant)
         if touched is None or touched.is_empty:
             return
         match self._switch.verdict(touched):

@@ -18,26 +18,30 @@ from jobs.services import groups_without_bucket
 def chosen(
     table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
-    """Returns the stale writes to repair, and those to leave alone. All writes to file groups without a bucket are
-    repaired, if there is one where a repair writes or has taken it out of use. A proved write is left alone only if it
-    is `waived`, and no job could know its rows."""
-    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
+    """Returns the stale writes to repair, and those to leave alone; archived ones only if they are named or waived. All
+    writes to file groups without a bucket are repaired, if there is one where a repair writes or has taken it out of
+    use. A proved write is left alone only if it is `waived`, and no job could know its rows."""
+    archived = {commit.write.instant for commit in commits if commit.write.is_archived}
+    every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
+    stale = [write for write in every if write.instant not in archived or write.instant in {*named, *waived}]
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     only_marks = bool(waived) and bool(preflight.of_recovered_rows(table))
-    found = {
+    due = {
         write.instant: write
         for write in stale
         if write.instant in named
         or (
             (write.doubt in enough or groups_without_bucket.dropped([write], commits))
             and not ((only_marks or write.doubt is not None) and write.instant in waived)
+            and write.instant not in archived
         )
     }
-    left = [write for write in stale if write.instant not in found]
-    for write in groups_without_bucket.writes_to_them(table, commits, {*found, *named}):
-        known = found.get(write.instant, write)
-        found[write.instant] = replace(known, groups={**write.groups, **known.groups})
-    return list(found.values()), left
+    left = [write for write in stale if write.instant not in due]
+    on_timeline = [commit for commit in commits if not commit.write.is_archived]
+    for write in groups_without_bucket.writes_to_them(table, on_timeline, {*due, *named}):
+        known = due.get(write.instant, write)
+        due[write.instant] = replace(known, groups={**write.groups, **known.groups})
+    return list(due.values()), left
 
 
 def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[str]) -> list[Problem]:

@@ -12,7 +12,7 @@ all of them, except those whose file groups an owner's overwrite replaced.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -24,9 +24,10 @@ from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWri
 from jobs.format.bucket_rules import BucketChange, BucketRules
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Group, StaleWrite
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import hash_ranges
+from jobs.hudi import hash_ranges, history
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
+from jobs.hudi.history import Past
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import FileSlice
@@ -53,6 +54,7 @@ from jobs.services import (
 from jobs.services.checks import deletes as past_deletes
 from jobs.services.checks import statements
 from jobs.services.stray_rows import Decided, Misplaced
+from jobs.services.unread_deletes import Proof
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
@@ -85,7 +87,9 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     suspects = order.params.instants or ()
     problems = [*preflight.of_repair(table), *due_writes.not_recoverable(table, order.params, suspects)]
     if order.dry_run:
-        commits = table.commits()
+        past = history.past_since(table, [*suspects, *(order.params.accepted or ())], replacing=True)
+        history.require_known(table, suspects, past)
+        commits = past.commits
         stale, left = due_writes.chosen(table, commits, suspects, order.params.accepted or ())
         problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
         due = tuple(write.instant for write in stale)
@@ -114,7 +118,7 @@ def repair_writes(
     repair = _Repair(table, lock, order, context, repaired := Repaired())
     groups_without_bucket.renew_ranges(table, lock, order.params.wait_seconds, context)
     stale, left = repair.drop_groups_without_bucket(suspects)
-    commits = table.commits()
+    commits = repair.past(suspects, replacing=True).commits
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -206,12 +210,18 @@ class _Repair:
             self.table, self.lock, self.order.params.wait_seconds, self.context
         )
 
+    def past(self, instants: Iterable[str], *, replacing: bool = False) -> Past:
+        due = {*instants, *(self.order.params.accepted or ())}
+        return history.past_since(self.table, due, replacing=replacing)
+
     def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
         """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others."""
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
-            commits = table.commits()
+            past = self.past(named, replacing=True)
+            history.require_known(table, named, past)
+            commits = past.commits
             stale, left = due_writes.chosen(table, commits, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             refuse(preflight.of_recovered_rows(table) if stale else [])
@@ -227,7 +237,7 @@ class _Repair:
 
     def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
         self.context.step("reading the rows of stale writes")
-        table, commits = self.table, self.table.commits()
+        table, commits = self.table, self.past(write.instant for write in stale).commits
         stale = groups_without_bucket.with_late_ones(stale, commits)
         lost = {
             instant: count
@@ -242,14 +252,17 @@ class _Repair:
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")
                 stray_row_writes.require_completed(table, instants)
-                commits = table.commits()
+                past = self.past(instants)
+                commits = past.commits
                 alive, deletes = later_overwrites.left(strays, deletes, commits, instants)
                 alive = stray_rows.without_deleted(table, alive, later.read(instants, commits))
                 decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)
+                in_doubt = self.prove(decided, past, later)
                 marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
-            self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
+            in_vain = past_deletes.without_rows_after(commits, instants, partitions)
+            self._count(decided, [*in_vain, *in_doubt])
             self.repaired.superseded += decided.superseded + stray_rows.fewer_keys(strays, alive)
         self.repaired.repaired += tuple(instants)
         if lost:
@@ -265,7 +278,7 @@ class _Repair:
         instants = [write.instant for write in doubtful]
         seen = table.instants()
         wrong = stray_rows.misplaced(table, partitions)
-        commits = table.commits()
+        commits = self.past([*instants, *wrong.instants]).commits
         deletes = past_deletes.misplaced(table, doubtful, commits)
         if not wrong.groups and not deletes:
             self.repaired.cleared += tuple(instants)
@@ -275,19 +288,31 @@ class _Repair:
             self.context.step("writing rows to the right buckets")
             if table.instants() != seen:
                 wrong = stray_rows.misplaced(table, partitions)
-            commits = table.commits()
+            past = self.past([*instants, *wrong.instants])
+            commits = past.commits
             alive = stray_rows.without_deleted(table, wrong.rows, later.read(wrong.instants, commits))
             decided = stray_rows.decide(table, alive, deletes, commits, apart=wrong.places)
+            in_doubt = self.prove(decided, past, later, wrong)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)
             self.repaired.instants += written
         partitions_of_rows = {path for path, _ in wrong.groups}
-        self._count(decided, past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows))
+        in_vain = past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows)
+        self._count(decided, [*in_vain, *in_doubt])
         self.repaired.moved += wrong.count
         if wrong.groups:
             self._leave_out(wrong, instants)
         self.repaired.repaired += tuple(instants)
+
+    def prove(
+        self, decided: Decided, past: Past, later: past_deletes.Later, wrong: Misplaced | None = None
+    ) -> list[str]:
+        """Raises RefusedError if rows to write may have been deleted since. Returns the accepted commits that may have
+        done so."""
+        accepted, stale = self.order.params.accepted or (), wrong.instants if wrong else ()
+        proof = Proof(self.table, past, later.unread, accepted, stale)
+        return proof.require(decided, apart=wrong.places if wrong else None)
 
     def _count(self, decided: Decided, deletes_without_rows: Collection[str]) -> None:
         self.repaired.rows += decided.upsert_count

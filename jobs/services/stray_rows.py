@@ -34,7 +34,7 @@ _OURS = "_groundskeeper_"
 FILE_ID = f"{_OURS}file_id"
 INSTANT = f"{_OURS}instant"
 _NOW = f"{_OURS}now_"  # Before the name of an ordering field: its value in the table.
-_NOW_AT = f"{_OURS}now_at"
+NOW_AT = f"{_OURS}now_at"
 _WAS_THERE = f"{_OURS}was_there"
 _DELETED_BY = f"{_OURS}deleted_by"
 _RANK = f"{_OURS}rank"
@@ -101,7 +101,7 @@ def decide(
     `apart`: the stray rows are in the table, at these places (`Misplaced`), which are not compared with them.
     """
     with translated("comparing stray rows with the table"):
-        now = _current_rows(table, commits, apart)
+        now = current_rows(table, commits, apart)
         wins, was_there = _wins(table, strays, now, commits, is_visible=apart is not None, dropped=dropped)
         standing = _standing(deletes)
         gone = _deleted(table, standing, strays, now)
@@ -157,7 +157,7 @@ def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[Delet
     """Returns the rows without those that these deletes, made elsewhere since, would have removed."""
     if not deletes:
         return strays
-    keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias(_NOW_AT), *_ordering(table))
+    keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias(NOW_AT), *_ordering(table))
     gone = _frame_of(strays, _standing(deletes)).join(keys, KEY)
     return strays.join(gone.where(_is_older(table, gone)), [*KEY, FILE_NAME], "left_anti").cache()
 
@@ -184,7 +184,7 @@ def without(frame: DataFrame, places: DataFrame | None) -> DataFrame:
     return frame.withColumn(FILE_ID, file_id()).join(places, [*KEY, FILE_ID], "left_anti")
 
 
-def _current_rows(table: HudiTable, commits: Sequence[Commit], apart: DataFrame | None) -> DataFrame:
+def current_rows(table: HudiTable, commits: Sequence[Commit], apart: DataFrame | None) -> DataFrame:
     """Returns the rows of the table: key, commit time, ordering values. The time of a row that a repair wrote is that
     of the write which it repaired."""
     frame = without(rows.current(table), apart)
@@ -192,7 +192,7 @@ def _current_rows(table: HudiTable, commits: Sequence[Commit], apart: DataFrame 
     repairs = {each.write.instant: dated(each.write.instant, each.extra) for each in commits if not each.write.replaced}
     if others := [F.lit(part) for pair in repairs.items() if pair[0] != pair[1] for part in pair]:
         since = F.coalesce(F.create_map(*others)[since], since)
-    return frame.select(*KEY, since.alias(_NOW_AT), *_ordering(table)).cache()
+    return frame.select(*KEY, since.alias(NOW_AT), *_ordering(table)).cache()
 
 
 def _wins(
@@ -208,22 +208,22 @@ def _wins(
     is_dropped = F.substring_index(FILE_NAME, "_", 1).isin(sorted(dropped))
     was_there = now if is_visible else _keys_at(table, strays.where(~is_dropped), now, commits, is_dropped)
     if is_visible:
-        return joined.where(F.col(_NOW_AT).isNull() | is_newer), was_there
+        return joined.where(F.col(NOW_AT).isNull() | is_newer), was_there
     with_past = joined.join(was_there, [*KEY, COMMIT_TIME], "left")
     of_found = [each.write.instant for each in commits if each.write.operation in _OF_FOUND_ROWS]
     is_new = is_dropped | (F.col(_WAS_THERE).isNull() & ~F.col(COMMIT_TIME).isin(of_found))
-    return with_past.where((F.col(_NOW_AT).isNull() & is_new) | is_newer), was_there
+    return with_past.where((F.col(NOW_AT).isNull() & is_new) | is_newer), was_there
 
 
 def _is_newer(table: HudiTable) -> Column:
     """Returns whether a stray row is newer than the row of the table that is joined to it, if there is one."""
-    is_newer = F.col(COMMIT_TIME) > F.col(_NOW_AT)
+    is_newer = F.col(COMMIT_TIME) > F.col(NOW_AT)
     if names := _order(table):
         mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
         theirs = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
     # A struct of nulls is not null, but less than any other struct.
-    return F.col(_NOW_AT).isNotNull() & is_newer
+    return F.col(NOW_AT).isNotNull() & is_newer
 
 
 def _keys_at(
@@ -244,7 +244,7 @@ def _keys_at(
     last = max(instants, default="")
     repairs = [each for each in commits if dated(each.write.instant, each.extra) < min(each.write.instant, last)]
     if repaired := _standing([key for each in repairs for key in deleted_keys(table, each)]):
-        deleted = _frame_of(strays, repaired).join(past_keys.withColumn(_NOW_AT, F.col(COMMIT_TIME)), KEY)
+        deleted = _frame_of(strays, repaired).join(past_keys.withColumn(NOW_AT, F.col(COMMIT_TIME)), KEY)
         judged = deleted.groupBy(*KEY, COMMIT_TIME).agg(F.max(_is_older(table, deleted)).alias(_WAS_THERE))
         past_keys = past_keys.join(judged.where(~F.col(_WAS_THERE)), [*KEY, COMMIT_TIME], "left_anti")
     return past_keys.select(*KEY, COMMIT_TIME).withColumn(_WAS_THERE, F.lit("yes"))
@@ -307,8 +307,8 @@ def _frame_of(strays: DataFrame, deletes: Iterable[DeletedKey]) -> DataFrame:
 
 
 def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
-    """Returns whether a row (`_NOW_AT`, `_NOW` with the ordering field) is older than the delete of its key."""
-    is_older = F.col(_NOW_AT) <= F.col(INSTANT)
+    """Returns whether a row (`NOW_AT`, `_NOW` with the ordering field) is older than the delete of its key."""
+    is_older = F.col(NOW_AT) <= F.col(INSTANT)
     names = _order(table)
     if len(names) != 1:
         return is_older

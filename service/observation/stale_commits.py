@@ -58,8 +58,8 @@ def judge(
 ) -> Judged:
     """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion.
 
-    `replaced_by` are the instants of `replacing` that are still on the timeline. `misdated` returns the instants whose
-    times do not fit those of others.
+    `replaced_by` are the instants of `replacing`, as far as timeline and history have them. `misdated` returns the
+    instants whose times do not fit those of others.
     """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
     replaced_by = list(replaced_by)

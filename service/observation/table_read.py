@@ -50,6 +50,7 @@ from service.observation.timeline_diff import (
     known_state,
     missed_instants,
     read_instant,
+    read_replacing,
 )
 from service.observation.vanished import vanished_commits
 
@@ -273,11 +274,7 @@ def _changed(
     )
     found = commits_of(new_instants, before, config, now)
     hit = replacing(new_instants, files)
-    replaced_by = [
-        read_instant(storage, config, each, listed)
-        for each in timeline.instants
-        if each.is_completed and each.requested_time in hit
-    ]
+    replaced_by = read_replacing(storage, config, timeline, listed, hit)
     misdated = partial(_misdated, config, timeline, listed)
     judged = judge(new_instants, found, files, config, replaced_by=replaced_by, misdated=misdated)
     over: dict[str, str] = {}

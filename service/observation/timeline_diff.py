@@ -62,13 +62,15 @@ def known_state(connection: Connection, table_id: str, timeline: Timeline) -> Kn
 @dataclass(frozen=True)
 class ObservedInstant:
     """A completed instant, the time when its file was written, its metadata, and the mark of the engine that made it.
-    If it is not `is_ordered`, only the instant itself shows when it completed (`CompletionOrder`)."""
+    If it is not `is_ordered`, only the instant itself shows when it completed (`CompletionOrder`). If it `is_archived`,
+    it has left the active timeline."""
 
     instant: Instant
     written_at: datetime | None
     metadata: InstantMetadata
     mark: Mark | None = None
     is_ordered: bool = True
+    is_archived: bool = False
 
     @cached_property
     def write(self) -> CompletedWrite:
@@ -82,6 +84,7 @@ class ObservedInstant:
             known=metadata.known,
             completed=self.instant.completion_time or "",
             is_ordered=self.is_ordered,
+            is_archived=self.is_archived,
         )
 
 
@@ -134,7 +137,21 @@ def _observed(archived: Archived, config: TableConfig) -> ObservedInstant:
     """Returns an archived instant, whose inflight file is gone."""
     instant, metadata = archived.instant, archived.metadata
     at = config.moment(instant.completion_time or instant.requested_time)
-    return ObservedInstant(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
+    mark = mark_of_commit(instant, metadata, at, has_empty_inflight=False)
+    return ObservedInstant(instant, None, metadata, mark, is_archived=True)
+
+
+def read_replacing(
+    storage: Storage, config: TableConfig, timeline: Timeline, files: Mapping[str, Entry], wanted: Collection[str]
+) -> list[ObservedInstant]:
+    """Returns the completed instants with these requested times, of the timeline or else of the history. `files` are
+    those of the timeline, by name."""
+    found = [each for each in timeline.instants if each.is_completed and each.requested_time in wanted]
+    # Earlier versions of the service stored "" for an instant that they did not know.
+    gone = {*filter(None, wanted)} - {each.requested_time for each in found}
+    archived = archived_since(storage, config, min(gone))[0] if gone else ()
+    older = [each for each in archived if each.instant.requested_time in gone]
+    return [read_instant(storage, config, each, files) for each in found] + [_observed(each, config) for each in older]
 
 
 def in_order_of_completion(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from jobs.format.kafka_connect import OFFSETS
 from tests.integration import tables
 from tests.integration.java_client import JavaClient
 from tests.integration.run import hudi_table, run_job
+from tests.integration.test_repair_of_archived_writes import archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +80,34 @@ def test_rows_of_kafka_connect_are_found_again_after_their_file_groups_were_repl
     assert run_job(spark, base, "audit", index=None).details["clean"]
     # After a restart the sink reads its position from the latest commit.
     assert hudi_table(spark, base, None).commits()[-1].extra[OFFSETS] == "0=3"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_rows_of_kafka_connect_are_found_after_the_clustering_was_archived(
+    spark: SparkSession, base: Path, *, is_archived: bool
+) -> None:
+    """Nothing tells readers any more that the sink's file groups were replaced, so keys are there twice."""
+    options = tables.writer_options(base, num_buckets=None, metadata=False, **{"hoodie.index.type": "SIMPLE"})
+    tables.upsert(tables.rows(spark, 0, 20, partitions=2).select("id", "ts", "dt"), base, options)
+    with closing(JavaClient(spark, base, {**options, "hoodie.parquet.small.file.limit": "0"})) as client:
+        client.connect(range(20, 40), 1)
+        _cluster_by_hudi(spark, base, options)
+        archive(spark, base, options, hudi_table(spark, base, None).commits()[-1].write.instant)
+        late = [client.connect(range(30, 50), 2), client.connect(range(40, 60), 3)]
+    if is_archived:
+        archive(spark, base, options, late[-1])
+    rows = spark.read.format("hudi").load(str(base)).select("id", "ts").collect()
+    assert len(rows) == len({row.id for row in rows}) + 10
+
+    repaired = run_job(spark, base, "repair", {"instants": late}, index=None).details
+
+    assert sorted(repaired["repaired"]) == late
+    expected = {f"k{number}": 0 for number in range(20)} | {f"k{number}": 1 for number in range(20, 30)}
+    expected |= {f"k{number}": 2 if number < 40 else 3 for number in range(30, 60)}
+    found = _read(spark, base)
+    assert {key: ts for key, ts in found.items() if int(key[1:]) < 500} == expected
+    assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
 @pytest.mark.exhaustive

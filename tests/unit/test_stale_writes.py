@@ -51,6 +51,14 @@ def test_a_repaired_write_is_not_stale_any_more() -> None:
     ]
 
 
+def test_a_replacement_knows_no_commit_that_had_been_archived_and_has_copied_its_rows() -> None:
+    archived = write("10", OLD, is_archived=True)
+    known = replacement(known=frozenset({"15"}))
+    assert stale_writes([archived, write("15", OLD), known]) == []
+    # One that completed later is stale, wherever it is now.
+    assert [each.instant for each in stale_writes([known, write("30", OLD, is_archived=True)])] == ["30"]
+
+
 def test_a_commit_that_slipped_in_before_a_replacement_that_did_not_know_of_it_is_stale() -> None:
     slipped_in = write("15", OLD)
     known = [write("10", OLD), slipped_in]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.errors import RefusedError
 from jobs.hudi import hashing_config
+from jobs.hudi.history import archived_among
 from jobs.kinds.results import Cure
 from jobs.protocol import preflight
 from jobs.services.checks import record_keys
@@ -67,6 +68,8 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
     by = writers_of_misplaced(table, rules, counts)
     of_flink = table.may_have_flink is not None and not hashing_config.is_in_force(table)
     known: set[str] = set() if of_flink else {commit.write.instant for commit in examined.commits}
+    if not of_flink:
+        known |= archived_among(table, {*by} - known)
     yield Finding(
         "rows-in-wrong-bucket",
         "Rows are not in the bucket of their key",
@@ -74,7 +77,7 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
         "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
         "A writer had another number of buckets, other hash fields or another index. Give it the options of the"
         " table. A `repair` that names its commits moves their rows to their buckets, and keeps the newest row of each"
-        " key; one of these commits must be on the active timeline."
+        " key, also of archived commits as far as the history has them."
         f" If no key exists twice, a `bucket_index` with `adopt` moves all rows.{_OF_FLINK if of_flink else ''}",
         Cure(kind=JobKind.REPAIR, params={"instants": [each for each in by if each in known]})
         if known & {*by}

@@ -17,7 +17,7 @@ from jobs.format.stale_writes import RESCALE, StaleWrite
 from jobs.hudi import hashing_config, rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import Touched
-from jobs.hudi.stale_slices import deleted_in_logs, deleted_keys
+from jobs.hudi.stale_slices import Unread, deleted_in_logs, deleted_keys, unread_deletes
 from jobs.kinds.results import Cure
 from jobs.protocol.file_group_change import Switch, Verdict
 from jobs.services.checks import row_counts
@@ -161,7 +161,13 @@ class Later:
         self._table = table
         self._by_value = table.is_merge_on_read and table.orders_by_field
         self._read: dict[tuple[str, bool], list[DeletedKey]] = {}
+        self._unread: dict[str, list[Unread]] = {}
         self.read(instants, commits)
+
+    @property
+    def unread(self) -> list[Unread]:
+        """The deletes of these commits and of those that are repaired whose keys cannot be read any more."""
+        return [each for of_commit in self._unread.values() for each in of_commit]
 
     def read(self, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
         """Returns the keys that commits after the first of these instants deleted outside of wrong buckets, and
@@ -172,12 +178,16 @@ class Later:
         found = []
         logs = {name for item in self._table.file_slices() for name in item.log_files} if self._by_value else set()
         for each in commits:
+            if each.write.instant == first:
+                self._unread[first] = unread_deletes(self._table, each)
             is_later = each.write.instant > first
             if not each.write.brings_rows or not (is_later or each.file_names & logs):
                 continue
             key = (each.write.instant, is_later)
             if key not in self._read:
                 self._read[key] = deleted_keys(self._table, each if is_later else _only(each, logs))
+                if is_later:
+                    self._unread[each.write.instant] = unread_deletes(self._table, each)
             found += [item for item in self._read[key] if is_later or item.ordering is not None]
         return _by_place(self._table, found, wrong=False)
 

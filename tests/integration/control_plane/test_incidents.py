@@ -243,6 +243,34 @@ def test_the_instants_that_our_replacement_recorded_outweigh_all_times(either: S
     assert story.incidents[0].doubt is None
 
 
+def test_a_write_that_was_archived_before_a_replacement_is_not_stale_although_that_has_not_recorded_it(
+    either: Story,
+) -> None:
+    """All of it happens between two polls."""
+    story = either
+    first = next(path.name[:17] for path in story.table.timeline.glob("2*"))
+    story.register()
+    before, last = story.commit({A: 7}), story.commit({B: 1})
+    story.table.archive(first, before)
+    story.replace((A,), (NEW_A,), extra={KNOWN_KEY: last})
+    stale = story.commit({A: 5})
+    story.poll()
+    assert story.found == [(STALE, OPEN, stale)]
+
+
+def test_what_an_archived_replacement_has_recorded_proves_a_stale_write(either: Story) -> None:
+    story = either
+    before = story.commit({A: 7, B: 1})
+    story.register()
+    replacing = story.replace((A,), (NEW_A,), extra={KNOWN_KEY: before})
+    story.poll()
+    story.table.archive(before, replacing)
+    stale = story.commit({A: 5})
+    story.poll()
+    assert story.found == [(STALE, OPEN, stale)]
+    assert story.incidents[0].doubt is None
+
+
 def test_two_concurrent_closings_of_an_incident_publish_one_event(story: Story) -> None:
     story.replace((A,), (NEW_A,))
     story.commit({A: 7})

@@ -1,0 +1,86 @@
+"""Commits that have left the active timeline.
+
+Archivers of Hudi (1.2.0) move the oldest instants first. A savepoint may keep an older one, and one that was in flight
+may have completed later than others that are archived.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from jobs.errors import HudiError, refuse
+from jobs.hudi import hashing_config
+from jobs.hudi.commit_order import in_order
+from jobs.hudi.jvm import translated
+from jobs.hudi.records import Commit, commit_of
+from jobs.hudi.rows import count_of_instants
+from jobs.hudi.table import HudiTable
+from jobs.problems.tables import HISTORY_INCOMPLETE
+
+# Compared as texts, it is after all instants.
+_NO_INSTANT = "9" * 20
+
+
+@dataclass(frozen=True)
+class Past:
+    """The commits of the active timeline and, if they were needed, older ones of the history, in the order of
+    completion. `unknown_before`: commits that were requested before this instant may be missing; "" if none is.
+    `because` says why if the history cannot be read."""
+
+    commits: list[Commit]
+    unknown_before: str = ""
+    because: str = ""
+
+
+def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool = False) -> Past:
+    """Returns the commits since the first of these instants, or the last change of the number of buckets before it, and
+    all that replaced file groups; only those of the active timeline if that has all these instants. If `replacing`, all
+    that replaced file groups in any case."""
+    active = table.commits()
+    gone = _not_among(active, instants)
+    if not gone and not (replacing and instants):
+        return Past(active)
+    first = min((each.write.instant for each in active), default="")
+    since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
+    try:
+        archived = _archived(table, since)
+    except HudiError as error:
+        return Past(active, first if gone else "", error.detail)
+    # An archiver that died may have left instants on the active timeline that the history has, too.
+    on_timeline = {each.write.instant for each in active}
+    old = [each for each in archived if each.write.instant not in on_timeline]
+    found = in_order(table, [*old, *active])
+    return Past(found, first if _not_among(found, gone) else "")
+
+
+def require_known(table: HudiTable, instants: Collection[str], past: Past) -> None:
+    """Raises RefusedError if the table has rows of one of these instants that are neither on its timeline nor in its
+    history. Those without rows were rolled back."""
+    if counts := count_of_instants(table, _not_among(past.commits, instants)):
+        found = f"{sum(counts.values())} rows of {', '.join(sorted(counts)[:5])}"
+        refuse([HISTORY_INCOMPLETE.because(f"{found}: {past.because}" if past.because else found)])
+
+
+def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
+    """Returns those of these instants that are commits of the history; none if the history cannot be read."""
+    if not instants:
+        return set()
+    try:
+        found = _archived(table, min(instants))
+    except HudiError:
+        return set()
+    return {each.write.instant for each in found} & {*instants}
+
+
+def _not_among(commits: Sequence[Commit], instants: Collection[str]) -> list[str]:
+    known = {each.write.instant for each in commits}
+    return [each for each in instants if each not in known]
+
+
+def _archived(table: HudiTable, since: str) -> list[Commit]:
+    with translated("reading the archived timeline"):
+        listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since))
+    found = {requested: commit_of(requested, completed or "", record) for requested, completed, record in listed}
+    return [replace(each, write=replace(each.write, is_archived=True)) for each in found.values()]
