@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from jobs.contract import Problem
 from jobs.format.stale_writes import Doubt, StaleWrite, stale_writes
+from jobs.hudi import history
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.records import Commit
 from jobs.hudi.table import HudiTable
@@ -16,11 +17,15 @@ from jobs.services import groups_without_bucket
 
 
 def chosen(
-    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
-) -> tuple[list[StaleWrite], list[StaleWrite]]:
-    """Returns the stale writes to repair, and those to leave alone; archived ones only if they are named or waived. All
-    writes to file groups without a bucket are repaired, if there is one where a repair writes or has taken it out of
-    use. A proved write is left alone only if it is `waived`, and no job could know its rows."""
+    table: HudiTable, named: Collection[str], waived: Collection[str]
+) -> tuple[list[Commit], list[StaleWrite], list[StaleWrite]]:
+    """Returns the commits as far back as needed, the stale writes to repair, and those to leave alone; archived ones
+    only if they are named or waived. All writes to file groups without a bucket are repaired, if there is one where a
+    repair writes or has taken it out of use. A proved write is left alone only if it is `waived`, and no job could know
+    its rows. Raises RefusedError if the history does not have a named one."""
+    past = history.past_since(table, {*named, *waived}, replacing=True)
+    history.require_known(table, named, past)
+    commits = past.commits
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
     every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     stale = [write for write in every if write.instant not in archived or write.instant in {*named, *waived}]
@@ -41,7 +46,7 @@ def chosen(
     for write in groups_without_bucket.writes_to_them(table, on_timeline, {*due, *named}):
         known = due.get(write.instant, write)
         due[write.instant] = replace(known, groups={**write.groups, **known.groups})
-    return list(due.values()), left
+    return commits, list(due.values()), left
 
 
 def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[str]) -> list[Problem]:
@@ -49,5 +54,5 @@ def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[st
     problems = preflight.of_recovered_rows(table)
     if not problems or not params.accepted or named:
         return problems
-    due, _ = chosen(table, table.commits(), named, params.accepted)
+    _, due, _ = chosen(table, named, params.accepted)
     return problems if due else []

@@ -87,10 +87,7 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     suspects = order.params.instants or ()
     problems = [*preflight.of_repair(table), *due_writes.not_recoverable(table, order.params, suspects)]
     if order.dry_run:
-        past = history.past_since(table, [*suspects, *(order.params.accepted or ())], replacing=True)
-        history.require_known(table, suspects, past)
-        commits = past.commits
-        stale, left = due_writes.chosen(table, commits, suspects, order.params.accepted or ())
+        commits, stale, left = due_writes.chosen(table, suspects, order.params.accepted or ())
         problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
@@ -219,10 +216,7 @@ class _Repair:
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
-            past = self.past(named, replacing=True)
-            history.require_known(table, named, past)
-            commits = past.commits
-            stale, left = due_writes.chosen(table, commits, named, self.order.params.accepted or ())
+            commits, stale, left = due_writes.chosen(table, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             refuse(preflight.of_recovered_rows(table) if stale else [])
             if not groups_without_bucket.are_visible(table, stale):
