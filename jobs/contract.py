@@ -189,6 +189,7 @@ class Table(JsonMapped):
     writers_retry_conflicts: Annotated[bool, Spec("Declared: writers retry conflicts")] = False
     writers_engines: Annotated[tuple[str, ...], Spec("Engines that are declared or seen", examples=(["spark"],))] = ()
     writers_query_pruning_off: Annotated[bool, Spec("Declared: pruning by buckets is off")] = False
+    writers_kafka_connect_ended: Annotated[str | None, Spec("Declared: last commit of a Kafka Connect sink")] = None
     readers_hudi_version: Annotated[str | None, Spec("Declared Hudi version of the oldest reader")] = None
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 

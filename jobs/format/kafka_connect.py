@@ -30,6 +30,12 @@ def is_file_id(text: str) -> bool:
     return _FILE_ID.fullmatch(text) is not None
 
 
+def last_commit(commits: Iterable[tuple[str, str | None]]) -> str | None:
+    """Returns the last of these instants, each with its operation, that the sink made; None without one."""
+    found = [instant for instant, operation in commits if operation == OPERATION]
+    return found[-1] if found else None
+
+
 def position_in(extras: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Returns the extra metadata by which a commit of a job keeps the position of the sink: after a restart the sink
     looks for it in the latest commit only, whoever made that (`KafkaConnectUtils.getCommitMetadataForLatestInstant`).

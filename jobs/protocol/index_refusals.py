@@ -32,7 +32,7 @@ from jobs.problems.indexes import (
     OTHER_RECORD_INDEX,
 )
 from jobs.problems.tables import COLUMN_UNKNOWN
-from jobs.protocol import missing_parts, older_hudi, preflight, unique_keys
+from jobs.protocol import missing_parts, older_hudi, preflight, repeated_file_ids, unique_keys
 
 PARTITIONED = "partitioned_record"
 _PARTITION = {
@@ -168,7 +168,7 @@ def _not_proved(table: HudiTable, kind: str) -> Iterator[str]:
         yield "base files other than Parquet"
     if not table.has_meta_fields:
         yield "a table without meta fields: rows cannot be identified by their keys"
-    if preflight.non_blocking(table.file_slices()):
+    if repeated_file_ids.non_blocking(table.file_slices()):
         yield "a table of non-blocking writers: their commits do not wait for the lock"
     if not table.completed_writes():
         yield "a table without a completed write"

@@ -12,7 +12,7 @@ from jobs.contract import Problem, WorkOrder
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError, StaleWriterError
-from jobs.format import kafka_connect, lock_providers
+from jobs.format import lock_providers
 from jobs.format.bucket_rules import (
     BucketChange,
     BucketRules,
@@ -29,7 +29,6 @@ from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.table import HudiTable
-from jobs.problems.plans import FILE_IDS_REPEAT
 from jobs.problems.problem_type import ProblemType
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
 from jobs.problems.tables import (
@@ -53,12 +52,11 @@ from jobs.problems.tables import (
     SEVERAL_FILE_GROUPS_PER_BUCKET,
     SOFT_DELETES,
 )
-from jobs.protocol import left_plans, older_hudi, writer_engines
+from jobs.protocol import left_plans, older_hudi, repeated_file_ids, writer_engines
 from jobs.storage.paths import Storage
 
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
-_NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
 _WHOLE_ROWS = (
     "Write the rows of these keys again as they should be, with all columns and with ordering values that are not below"
     " those of now: a column without a value keeps that of an older row, which may be older than the lost one. Then run"
@@ -257,27 +255,8 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         yield left_plans.refusal(table, found, title="A table service on these file groups is pending")
 
 
-def non_blocking(slices: Iterable[FileSlice]) -> bool:
-    """Returns whether file groups have the ids of writers that do not block each other (NBCC)."""
-    return any(_NBCC_FILE_ID.match(item.file_id) for item in slices)
-
-
-def of_repeated_ids(slices: Collection[FileSlice]) -> list[Problem]:
-    """Returns the refusals to replace these file groups, if their writers go on with the same file ids."""
-    return [*([NON_BLOCKING_WRITERS.because()] if non_blocking(slices) else []), *of_kafka_connect(slices)]
-
-
-def of_kafka_connect(slices: Iterable[FileSlice]) -> list[Problem]:
-    """Returns the refusal to replace file groups of Hudi's sink for Kafka Connect, which writes to the same file ids as
-    long as it exists, also after a new start."""
-    found = next((item for item in slices if kafka_connect.is_file_id(item.file_id)), None)
-    if found is None:
-        return []
-    return [FILE_IDS_REPEAT.because(f"partition '{found.partition}', file group {found.file_id}: Kafka Connect's sink")]
-
-
 def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterator[Problem]:
-    if non_blocking(slices):
+    if repeated_file_ids.non_blocking(slices):
         yield NON_BLOCKING_WRITERS.because()
     odd = [item for item in slices if not _BUCKET_FILE_ID.match(item.file_id)]
     if odd:

@@ -38,7 +38,7 @@ from jobs.problems.bucket_indexes import (
     ROWS_OF_NO_PARTITION,
 )
 from jobs.problems.rescales import WRITERS_NOT_STOPPED
-from jobs.protocol import adoption, older_hudi, preflight, recovery
+from jobs.protocol import adoption, older_hudi, preflight, recovery, repeated_file_ids
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.services import giving_up_buckets
@@ -168,7 +168,7 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
     problems = _of_index(table, index)
     problems += preflight.writers_not_stopped(table, order)
     problems += preflight.of_new_files(table, slices, own_instants=order.earlier_instants)
-    problems += preflight.of_repeated_ids(slices)
+    problems += repeated_file_ids.refusals(table, slices)
     problems += [*rows.not_readable(table), *older_hudi.against_merging_by_hudi(table, slices)]
     problems += preflight.misplaced_rows(
         table.commits(), "Rows of the table are in files that no reader sees; repair them first"

@@ -30,7 +30,15 @@ from jobs.kinds.clustering import ClusteringParams, ClusteringResult, GivenClust
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
 from jobs.problems.bucket_indexes import BUCKET_INDEX_NOT_REGISTERED
 from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
-from jobs.protocol import adoption, older_hudi, preflight, recovery, unique_keys, writer_engines
+from jobs.protocol import (
+    adoption,
+    older_hudi,
+    preflight,
+    recovery,
+    repeated_file_ids,
+    unique_keys,
+    writer_engines,
+)
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -84,7 +92,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
         problems += [*preflight.columns_changed(table, chosen), *rows.not_readable(table)]
         problems += writer_engines.of_running_flink(table, order)
-        problems += [*held.refusals(table), *preflight.of_repeated_ids(chosen)]
+        problems += [*held.refusals(table), *repeated_file_ids.refusals(table, chosen)]
     if order.dry_run:
         planned = held.free if sort_by or in_buckets else hudis_clustering.mergeable(held.free)
         if not (in_buckets or problems):

@@ -5,7 +5,7 @@ flight, after the check that nobody has written to the plan's file groups since 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,15 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.words import WAIT_SECONDS
-from jobs.protocol import older_hudi, own_instant, preflight, recovery, unique_keys, writer_engines
+from jobs.protocol import (
+    older_hudi,
+    own_instant,
+    preflight,
+    recovery,
+    repeated_file_ids,
+    unique_keys,
+    writer_engines,
+)
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.services import delegated_plans
 from jobs.services.key_proof import KeyProof
@@ -66,7 +74,7 @@ def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, look
     older = [
         *problems,
         *preflight.no_meta_fields(table),
-        *preflight.of_repeated_ids(table.file_slices()),
+        *repeated_file_ids.refusals(table, table.file_slices()),
         *older_hudi.against_merging_by_hudi(table, table.file_slices()),
     ]
     return [*writer_engines.of_running_flink(table, order), *older]
@@ -105,7 +113,8 @@ class _Runner:
                 context.step(f"comparing the record keys of {instant}")
                 self.proof.of_rewrite(table, [(read, stats)], context)
                 context.step(f"waiting for a moment without writes to commit {instant}")
-                with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant, begun)):
+                may_pass = self._moment(client, instant, begun, read)
+                with bridged_lock(table, self.lock, context.checkpoint, may_pass=may_pass):
                     client.clusterings.commit(instant, begun)
             except LeaseLostError:
                 # Another attempt is active and begins the plan anew.
@@ -115,9 +124,9 @@ class _Runner:
                 self.owner.undo(client, self.lock, context, instant)
                 raise
 
-    def _moment(self, client: WriteClient, instant: str, begun: Any) -> Callable[[], bool]:
+    def _moment(self, client: WriteClient, instant: str, begun: Any, read: Sequence[FileSlice]) -> Callable[[], bool]:
         """Returns a function that decides, with the lock held, whether the plan may be committed now, and prepares the
-        commit."""
+        commit. `read` are the slices of the plan."""
         deadline = time.monotonic() + WAIT_SECONDS
 
         def may_pass() -> bool:
@@ -129,6 +138,7 @@ class _Runner:
             if not writes:
                 # Hudi leaves a conflict to the writer, and one in single-writer mode looks for none.
                 plan_firewall.check_clustering(self.table, instant)
+                refuse(repeated_file_ids.of_kafka_connect(self.table, read))
                 client.clusterings.present_schema(begun)
             return not writes
 

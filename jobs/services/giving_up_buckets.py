@@ -19,7 +19,7 @@ from jobs.kinds.bucket_index import BucketIndexParams, BucketIndexResult
 from jobs.kinds.results import KindResult, WriterOption
 from jobs.problems.bucket_indexes import HASHING_CONFIG_STAYS
 from jobs.problems.tables import NO_BUCKET_INDEX, NON_BLOCKING_WRITERS
-from jobs.protocol import preflight, upgrade_refusals
+from jobs.protocol import preflight, repeated_file_ids, upgrade_refusals
 from jobs.protocol.writers import alone
 from jobs.services import compaction, stray_row_writes
 
@@ -63,7 +63,7 @@ def _refusals(table: HudiTable, order: WorkOrder[BucketIndexParams], slices: Seq
         problems.append(preflight.consistent_hashing())
     if hashing_config.is_in_force(table):
         problems.append(HASHING_CONFIG_STAYS.because(f"rules {table.bucket_rules()}"))
-    if preflight.non_blocking(slices):
+    if repeated_file_ids.non_blocking(slices):
         problems.append(NON_BLOCKING_WRITERS.because())
     return problems + preflight.misplaced_rows(
         table.commits(), "Rows of the table are in files that no reader sees; repair them first"

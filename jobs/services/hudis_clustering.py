@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from jobs.contract import Outcome, Result, WorkOrder
+from jobs.errors import refuse
 from jobs.format.bucket_rules import exactly
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -26,7 +27,7 @@ from jobs.job_context import JobContext
 from jobs.job_params import ClusteringLayout
 from jobs.kinds.clustering import ClusteringParams, ClusteringResult
 from jobs.kinds.results import FileGroupNumbers
-from jobs.protocol import unique_keys
+from jobs.protocol import repeated_file_ids, unique_keys
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -84,6 +85,8 @@ def run(
             lock,
             choose=work.choose,
             rewrite=work.rewrite,
+            # A sink of Kafka Connect that was declared gone may have committed meanwhile.
+            before_commit=lambda replaced: refuse(repeated_file_ids.of_kafka_connect(table, replaced.slices)),
             extra=lambda replaced: wanted.to_metadata(due - work.unfinished(replaced)),
             unit=work.unit,
         ).run()

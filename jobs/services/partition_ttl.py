@@ -32,7 +32,7 @@ from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlParams, Parti
 from jobs.kinds.results import KindResult, WorkLeft
 from jobs.lock_errors import LockLostError
 from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
-from jobs.protocol import preflight, recovery
+from jobs.protocol import preflight, recovery, repeated_file_ids
 from jobs.protocol.moved_rows import MovedRows
 from jobs.protocol.partition_expiry import Expired, Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
@@ -263,7 +263,7 @@ def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Pr
     problems += preflight.no_meta_fields(table)
     if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
         problems.append(FILE_IDS_REPEAT.because("consistent-hashing bucket index, or non-blocking concurrency control"))
-    problems += preflight.of_kafka_connect(table.file_slices())
+    problems += repeated_file_ids.of_kafka_connect(table, table.file_slices())
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
         problems.append(SECONDARY_INDEX.because(", ".join(values)))
     title = "The table has commits whose rows no reader sees; they may belong to these partitions"

@@ -202,10 +202,17 @@ class WritersIn(Request):
         " value stays.",
     )
     flink: FlinkIn | None = Field(None, description="Left out of a PATCH, the stored value stays; null removes it")
+    kafka_connect_ended: Annotated[str, StringConstraints(pattern=INSTANT)] | None = Field(
+        None,
+        description="The last commit of Hudi's sink for Kafka Connect, which is gone for good: jobs may replace its"
+        " file groups. Left out of a PATCH, the stored value stays; null removes it",
+    )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
-        is_about_engines = bool(self.model_fields_set & {"engines", "flink", "query_pruning_off"})
+        is_about_engines = bool(
+            self.model_fields_set & {"engines", "flink", "kafka_connect_ended", "query_pruning_off"}
+        )
         if (self.hudi_version is not None) == self.stopped and (self.stopped or not is_about_engines):
             raise ValueError('give either the version of the writers, as "hudi_version", or {"stopped": true}')
         if self.flink and self.engines is not None and WriterEngine.FLINK not in self.engines:
@@ -217,6 +224,7 @@ class WritersIn(Request):
         declares_version = self.hudi_version is not None or self.stopped
         engines = stored.engines if self.engines is None else tuple(dict.fromkeys(self.engines))
         flink = self.flink.to_model() if self.flink else None
+        ended = self.kafka_connect_ended
         return Writers(
             hudi_version=self.hudi_version if declares_version else stored.hudi_version,
             stopped=self.stopped if declares_version else stored.stopped,
@@ -224,6 +232,7 @@ class WritersIn(Request):
             query_pruning_off=stored.query_pruning_off if self.query_pruning_off is None else self.query_pruning_off,
             engines=engines,
             flink=flink if "flink" in self.model_fields_set else stored.flink,
+            kafka_connect_ended=ended if "kafka_connect_ended" in self.model_fields_set else stored.kafka_connect_ended,
             declared_at=now if declares_version else stored.declared_at,
             engines_at=stored.engines_at,
         )

@@ -44,6 +44,9 @@ class Writers(JsonMapped):
     ] = False
     engines: Annotated[tuple[WriterEngine, ...] | None, Spec("The declared engines; null if not declared")] = None
     flink: FlinkWriter | None = None
+    kafka_connect_ended: Annotated[
+        str | None, Spec("Declared: the last commit of a sink for Kafka Connect that is gone; null if not declared")
+    ] = None
     declared_at: datetime | None = None  # None if an earlier version of the service stored the declaration.
     engines_at: datetime | None = None  # When engines were declared *again*; earlier sightings do not count any more.
 
@@ -132,6 +135,7 @@ class Registration(Record):
             writers_retry_conflicts=self.writers.retry_conflicts,
             writers_engines=tuple(engine.value for engine in self.writers.known_engines(sightings)),
             writers_query_pruning_off=self.writers.query_pruning_off,
+            writers_kafka_connect_ended=self.writers.kafka_connect_ended,
             readers_hudi_version=self.readers.hudi_version,
             hudi_options=opened(cipher, self.hudi_options),
         )

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
+from jobs.format.kafka_connect import OFFSETS, last_commit
 from tests.integration import tables
 from tests.integration.plans import OtherRunner
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 from tests.integration.test_bucket_index import STOPPED
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMITTED, TOPIC_PARTITION = "20260101000000000", 3
+# Options whose names begin with this prefix go into the commit's metadata.
+_OF_SINK = {"_hoodie.spark.sql.writes.prepped": "true", "hoodie.datasource.write.commitmeta.key.prefix": "kafka."}
 REPLACING: list[tuple[str, dict[str, Any]]] = [
     ("clustering", {"sort_by": ["fare"]}),
     ("clustering", {}),
@@ -46,7 +51,13 @@ def sunk(spark: SparkSession, base: Path, options: dict[str, str], first: int, l
     # Hudi takes a column that is never null for another schema. The partition is nullable.
     nullable = [F.concat(value, F.substring("dt", 1, 0)).alias(name) for name, value in columns.items()]
     located = tables.rows(spark, first, last, ts=ts).select(*nullable, "*")
-    tables.upsert(located, base, {**options, "_hoodie.spark.sql.writes.prepped": "true"})
+    tables.upsert(located, base, {**options, **_OF_SINK, OFFSETS: f"{TOPIC_PARTITION}={last}"})
+
+
+def _last_commit(spark: SparkSession, base: Path) -> str:
+    found = last_commit((each.write.instant, each.write.operation) for each in hudi_table(spark, base, None).commits())
+    assert found is not None
+    return found
 
 
 def test_no_job_replaces_its_file_groups(spark: SparkSession, base: Path) -> None:
@@ -62,6 +73,10 @@ def test_no_job_replaces_its_file_groups(spark: SparkSession, base: Path) -> Non
         assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
         planned = run_job(spark, base, kind, params, dry_run=True, **job).details
         assert [each["type"] for each in planned["refusals"]] == ["file-ids-repeat"]
+        last = _last_commit(spark, base)
+        assert f'"kafka_connect_ended": "{last}"' in planned["refusals"][0]["hint"]
+        gone = {"index": None, "declared": {**STOPPED, "writers_kafka_connect_ended": last}}
+        assert run_job(spark, base, kind, params, dry_run=True, **gone).details["refusals"] == []
     assert tables.snapshot(spark, base) == before
 
 
@@ -84,3 +99,67 @@ def test_it_goes_on_after_a_compaction_and_its_own_plans_are_refused(spark: Spar
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "clustering", {"plans": [plan]}, index=None)
     assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
+
+
+@pytest.mark.exhaustive
+def test_the_file_groups_of_a_sink_that_is_gone_are_replaced_and_its_return_is_recovered(
+    spark: SparkSession, base: Path
+) -> None:
+    options = tables.write_table(spark, base, count=60, num_buckets=None)
+    sunk(spark, base, options, 60, 120, 1)
+    earlier = _last_commit(spark, base)
+    sunk(spark, base, options, 100, 120, 2)
+    last = _last_commit(spark, base)
+    before = tables.snapshot(spark, base)
+
+    def declared(ended: str) -> dict[str, Any]:
+        return {"index": None, "declared": {"writers_kafka_connect_ended": ended}}
+
+    for wrong in (earlier, "99990101000000000"):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, "clustering", {"sort_by": ["fare"]}, **declared(wrong))
+        assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
+
+    # The sink was not gone.
+    beside = At("rewriting", lambda: sunk(spark, base, options, 110, 130, 3))
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "clustering", {"sort_by": ["fare"]}, context=beside, **declared(last))
+    assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
+    assert len(tables.snapshot(spark, base)) == len(before) + 10
+    last, before = _last_commit(spark, base), tables.snapshot(spark, base)
+
+    run_job(spark, base, "clustering", {"sort_by": ["fare"]}, **declared(last))
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 90, 105, ts=4), base, options)
+    sunk(spark, base, options, 100, 140, 5)
+    stale = run_job(spark, base, "audit", **declared(last)).details["stale_writes"]
+    assert [(each["operation"], each["doubt"]) for each in stale] == [("KAFKA_CONNECT", None)]
+
+    run_job(spark, base, "repair", **declared(last))
+    found = {row["id"]: row["ts"] for row in tables.collected(spark, base).rows}
+    ages = {range(60): 0, range(60, 90): 1, range(90, 100): 4, range(100, 140): 5}
+    assert found == {f"k{n}": ts for numbers, ts in ages.items() for n in numbers}
+    audit = run_job(spark, base, "audit", **declared(last)).details
+    assert audit["clean"], audit
+
+
+@pytest.mark.exhaustive
+def test_a_table_gets_buckets_after_its_sink_and_the_rows_of_a_sink_that_returns_go_there(
+    spark: SparkSession, base: Path
+) -> None:
+    options = tables.write_table(spark, base, count=60, num_buckets=None)
+    sunk(spark, base, options, 60, 120, 1)
+    gone = {**STOPPED, "writers_kafka_connect_ended": _last_commit(spark, base)}
+    before = tables.snapshot(spark, base)
+    run_job(spark, base, "bucket_index", {"action": "adopt", "num_buckets": 4}, index=None, declared=gone)
+    assert tables.snapshot(spark, base) == before
+
+    sunk(spark, base, options, 100, 140, 2)
+    declared = {"index": BucketIndex(4, ("id",)), "declared": gone}
+    assert not run_job(spark, base, "audit", **declared).details["clean"]
+    run_job(spark, base, "repair", **declared)
+    found = {row["id"]: row["ts"] for row in tables.collected(spark, base).rows}
+    assert found == {f"k{n}": 0 if n < 60 else 1 if n < 100 else 2 for n in range(140)}
+    tables.upsert(tables.rows(spark, 0, 150, ts=3), base, tables.writer_options(base, num_buckets=4))
+    audit = run_job(spark, base, "audit", **declared).details
+    assert (audit["clean"], audit["rows"]) == (True, 150), audit

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.format.kafka_connect import OFFSETS, OPERATION, is_file_id, position_in
-from jobs.format.stale_writes import operation_of
+from jobs.format.stale_writes import CompletedWrite, operation_of
+from jobs.hudi.records import FileSlice
+from jobs.protocol.repeated_file_ids import of_kafka_connect
 from service.lake.engine_marks import mark_of_commit
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import InstantMetadata
 
 _INSTANT = "20260101120000000"
+_BEFORE, _LATER, _AHEAD = "20260101110000000", "20260101130000000", "20260101140000000"
+_DIGEST = "C81E728D9D4C2F636F067F89CC14862C"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,37 @@ def test_the_latest_position_is_kept() -> None:
 
 
 def test_its_file_ids_are_digests() -> None:
-    digest = "C81E728D9D4C2F636F067F89CC14862C"
-    others = (digest.lower(), "00000010-c81e-728d-9d4c-2f636f067f89-0", "6f80f89c-2fdf-4887-a479-43581de81624-0")
-    assert all(is_file_id(each) for each in (digest, f"{digest}-0"))
+    others = (_DIGEST.lower(), "00000010-c81e-728d-9d4c-2f636f067f89-0", "6f80f89c-2fdf-4887-a479-43581de81624-0")
+    assert all(is_file_id(each) for each in (_DIGEST, f"{_DIGEST}-0"))
     assert not any(is_file_id(each) for each in others)
+
+
+@pytest.mark.parametrize(
+    ("ended", "commits", "is_refused"),
+    [
+        (None, [_INSTANT], True),
+        (_INSTANT, [_BEFORE, _INSTANT], False),
+        (_BEFORE, [_BEFORE, _INSTANT], True),
+        # A sink that comes back with another clock.
+        (_INSTANT, [_INSTANT, _BEFORE], True),
+        (_LATER, [_INSTANT], True),
+        # All of its commits are archived.
+        (None, [], True),
+        (_INSTANT, [], False),
+        (_LATER, [], False),
+        (_AHEAD, [], True),
+    ],
+)
+def test_only_the_last_commit_on_the_timeline_shows_that_the_sink_has_ended(
+    ended: str | None, commits: list[str], *, is_refused: bool
+) -> None:
+    written = [(instant, OPERATION) for instant in commits] + [(_LATER, "UPSERT")]
+    table: Any = SimpleNamespace(
+        declared=SimpleNamespace(writers_kafka_connect_ended=ended),
+        instants=lambda: [SimpleNamespace(requested=instant, state="COMPLETED") for instant, _ in written],
+        commits=lambda: [SimpleNamespace(write=CompletedWrite(*each)) for each in written],
+    )
+    found = of_kafka_connect(table, [FileSlice("dt=1", _DIGEST, None, 0, (), 0)])
+    assert [each.type for each in found] == ["file-ids-repeat"] * is_refused
+    assert all((commits[-1] if commits else _LATER) in each.hint for each in found)
+    assert of_kafka_connect(table, [FileSlice("dt=1", "6f80f89c-2fdf-4887-a479-43581de81624-0", None, 0, (), 0)]) == []

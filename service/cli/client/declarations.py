@@ -48,7 +48,7 @@ class OfTables:
     ] = None
     tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None
 
-    def declared(self, before: Json, **of_writers: bool | None) -> Json:
+    def declared(self, before: Json, **of_writers: bool | str | None) -> Json:
         """Returns the members of a table that the options set. Members of writers, of tags, and of a lock with the same
         provider that no option sets are taken from `before`. `of_writers` are further members of the writers; None sets
         nothing. Raises CommandError."""
@@ -90,7 +90,7 @@ class OfTable(OfTables):
         list[str] | None, typer.Option(help="Field that the bucket index hashes; repeat it for several")
     ] = None
 
-    def declared(self, before: Json, **of_writers: bool | None) -> Json:
+    def declared(self, before: Json, **of_writers: bool | str | None) -> Json:
         if (self.buckets is None) != (not self.hash_field):
             raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
         found: Json = {} if self.name is None else {"name": self.name}

@@ -126,6 +126,9 @@ def set_table(
     query_pruning_off: Annotated[
         bool | None, typer.Option(help="hoodie.bucket.index.query.pruning is false wherever SQL reads the table")
     ] = None,
+    kafka_connect_ended: Annotated[
+        str | None, typer.Option(help="Last commit of Hudi's sink for Kafka Connect, which is gone for good")
+    ] = None,
     consumer: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,7 +157,12 @@ def set_table(
         before["writers"] = {"retry_conflicts": stored["writers"]["retry_conflicts"]}
     change: Any = {
         **arguments.from_file(file, "--file"),
-        **declares.declared(before, retry_conflicts=retry_conflicts, query_pruning_off=query_pruning_off),
+        **declares.declared(
+            before,
+            retry_conflicts=retry_conflicts,
+            query_pruning_off=query_pruning_off,
+            kafka_connect_ended=kafka_connect_ended,
+        ),
     }
     if untag and "tags" not in change:
         change["tags"] = before["tags"]

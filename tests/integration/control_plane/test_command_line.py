@@ -161,6 +161,8 @@ def test_a_change_of_a_declaration_keeps_the_other_members(cli: CommandLine) -> 
     writers = changed("--hudi-version", "1.2.0", "--query-pruning-off")["writers"]
     assert (writers["hudi_version"], writers["engines"]) == ("1.2.0", ["flink"])
     assert (writers["retry_conflicts"], writers["query_pruning_off"]) == (True, True)
+    writers = changed("--kafka-connect-ended", "20260101120000000")["writers"]
+    assert (writers["kafka_connect_ended"], writers["query_pruning_off"]) == ("20260101120000000", True)
     # The provider is the same, so the other options stay.
     url = "hoodie.write.lock.zookeeper.url"
     lock = changed("--lock-option", f"{url}=zk:2181", "--lock-wait-seconds", "30")["lock"]

@@ -23,6 +23,7 @@ UNKNOWN = {
     "query_pruning_off": False,
     "engines": None,
     "flink": None,
+    "kafka_connect_ended": None,
     "detected": {},
 }
 
@@ -165,6 +166,21 @@ def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id
     assert client.patch(url, json={"name": None}).status_code == 422
     assert client.patch(url, json={"base_path": "/other"}).json()["errors"][0]["field"] == "base_path"
     assert client.get(url).json() == reset
+
+
+def test_the_end_of_a_sink_is_declared_and_jobs_learn_of_it(client: TestClient, table_id: str) -> None:
+    url, last = f"/v1/tables/{table_id}", "20260101120000000"
+
+    def declared(**writers: Any) -> Any:
+        return client.patch(url, json={"writers": writers}).json()["writers"]
+
+    assert declared(kafka_connect_ended=last)["kafka_connect_ended"] == last
+    assert declared(hudi_version="1.2.0")["kafka_connect_ended"] == last
+    client.post(f"{url}/jobs", json={"kind": "audit"})
+    assert Worker(client).must_lease().table.writers_kafka_connect_ended == last
+    withdrawn = declared(kafka_connect_ended=None)
+    assert (withdrawn["kafka_connect_ended"], withdrawn["hudi_version"]) == (None, "1.2.0")
+    assert client.patch(url, json={"writers": {"kafka_connect_ended": "yesterday"}}).status_code == 422
 
 
 def test_a_new_index_is_verified_before_it_is_taken_over(client: TestClient, table_id: str, examine: Any) -> None:

@@ -7198,6 +7198,10 @@ class WritersIn(Model, frozen=True, kw_only=True):
     """
     flink: FlinkIn | UnsetType | None = UNSET
     """Left out of a PATCH, the stored value stays; null removes it"""
+    kafka_connect_ended: str | UnsetType | None = UNSET
+    """The last commit of Hudi's sink for Kafka Connect, which is gone for good: jobs may replace its file groups.
+    Left out of a PATCH, the stored value stays; null removes it
+    """
 
 
 class WritersOut(Model, frozen=True, kw_only=True):
@@ -7209,6 +7213,8 @@ class WritersOut(Model, frozen=True, kw_only=True):
     """Declared: Hudi's pruning by buckets is off wherever SQL reads the table"""
     engines: list[WriterEngine] | None
     """The declared engines; null if not declared"""
+    kafka_connect_ended: str | None
+    """Declared: the last commit of a sink for Kafka Connect that is gone; null if not declared"""
     hudi_version: str | None
     """The declared version of Hudi; null if not declared"""
     flink: FlinkOut | None
