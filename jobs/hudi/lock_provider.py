@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ from jobs.hudi.table import HudiTable
 from jobs.hudi.write_probe import require_writable
 from jobs.lock_errors import LockUnavailableError, LockUnusableError, TableLockedError
 from jobs.storage.lock_servers import unreachable
-
-logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20
