@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,8 +25,6 @@ from jobs.trace_context import Kind, Value, parsed, without_span
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-
-logger = logging.getLogger(__name__)
 
 _KINDS = {"internal": SpanKind.INTERNAL, "server": SpanKind.SERVER, "consumer": SpanKind.CONSUMER}
 _FLUSH_MILLISECONDS = 5000

@@ -21,7 +21,7 @@ from typing import Any
 from jobs.errors import JobError, MetastoreError, MetastoreUnavailableError
 from jobs.format.partition_values import PartitionChanges
 from jobs.format.server_addresses import metastores
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import innermost, translated
 from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable, Target, types_of
 from jobs.hudi.table import HudiTable
 from jobs.storage.lock_servers import unreachable
@@ -171,8 +171,7 @@ class Metastore:
 
 def _judged(causes: Sequence[tuple[str, str]]) -> JobError:
     """Returns the error for a Java exception and its causes, each as class name and message."""
-    messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
-    detail = f"{causes[-1][0].rsplit('.', 1)[-1] if causes else ''}: {messages[-1] if messages else ''}"[:300]
+    detail = f"{causes[-1][0].rsplit('.', 1)[-1] if causes else ''}: {innermost(causes)}"[:300]
     is_away = any(_NOT_CONNECTED in message for _, message in causes)
     if is_away or {name.rsplit(".", 1)[-1] for name, _ in causes} & _AWAY:
         return MetastoreUnavailableError(detail)

@@ -236,7 +236,7 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
             typed = MetadataTableGoneError
         if typed is not None:
-            said = thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
+            said = thrown(causes) if issubclass(typed, MetadataTableError) else innermost(causes)
             return typed(f"{what}: {said}")
     return hudi_error(f"{what}: {thrown(causes) or error.__class__.__name__}", _text(causes))
 
@@ -251,7 +251,7 @@ def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageR
 def first_line(error: Py4JError | PySparkException) -> str:
     """Returns the most informative line of a JVM error."""
     said = [line for line in str(error).splitlines() if line.strip()]
-    return _first_line(list(_causes(error))) or (said[0][:300] if said else error.__class__.__name__)
+    return innermost(list(_causes(error))) or (said[0][:300] if said else error.__class__.__name__)
 
 
 def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
@@ -291,7 +291,7 @@ def _simple(name: str) -> str:
     return re.split(r"[.$]", name)[-1]
 
 
-def _first_line(causes: list[tuple[str, str]]) -> str:
+def innermost(causes: Sequence[tuple[str, str]]) -> str:
     """Returns the first line of the innermost message, which is the most informative one; at most 300 characters."""
     messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
     return messages[-1][:300] if messages else ""

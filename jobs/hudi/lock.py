@@ -16,7 +16,7 @@ from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.held_lock import proved_again
 from jobs.hudi.instant_generators import instant_generators
-from jobs.hudi.jvm import refused_by_storage, translated
+from jobs.hudi.jvm import innermost, refused_by_storage, translated
 from jobs.hudi.lock_note import has_died, process
 from jobs.hudi.lock_proof import Proof, SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
@@ -342,5 +342,4 @@ def _either(*checkpoints: Checkpoint) -> Checkpoint:
 def _unreadable(causes: Sequence[tuple[str, str]]) -> JobError:
     if refused := refused_by_storage("reading the table's lock", causes):
         return refused
-    messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
-    return LockUnavailableError(f"The lock file: {messages[-1][:300] if messages else causes[0][0]}")
+    return LockUnavailableError(f"The lock file: {innermost(causes) or causes[0][0]}")

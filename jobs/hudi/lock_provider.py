@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,15 +9,13 @@ from typing import Any
 
 from jobs.errors import JobError
 from jobs.format import lock_providers
-from jobs.hudi.jvm import Jvm, refused_by_storage, translated
+from jobs.hudi.jvm import Jvm, innermost, refused_by_storage, translated
 from jobs.hudi.lock_proof import field_of, storage_answers
 from jobs.hudi.options import MULTI_WRITER, lock_options
 from jobs.hudi.table import HudiTable
 from jobs.hudi.write_probe import require_writable
 from jobs.lock_errors import LockUnavailableError, LockUnusableError, TableLockedError
 from jobs.storage.lock_servers import unreachable
-
-logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20
@@ -144,10 +141,8 @@ class Provider:
         return LockUnavailableError(self._detail(causes))
 
     def _detail(self, causes: Sequence[tuple[str, str]]) -> str:
-        messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
-        # The innermost message is the most informative one; for a missing class it is the name of the class.
-        said = messages[-1][:300] if messages else ", ".join(_simple(name) for name, _ in causes)
-        return f"{_simple(self.kind)}: {said}"
+        # For a missing class the message is the name of the class.
+        return f"{_simple(self.kind)}: {innermost(causes) or ', '.join(_simple(name) for name, _ in causes)}"
 
     def _what_to_load(self, names: set[str]) -> str:
         bundle = lock_providers.bundle_of(self._lock, self._table.base_path)

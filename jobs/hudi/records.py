@@ -60,6 +60,9 @@ class Instant:
     state: str
     completed: str = field(default="", compare=False)
 
+    def __str__(self) -> str:
+        return f"{self.requested} ({self.action})"
+
 
 @dataclass(frozen=True)
 class FileSlice:
@@ -95,6 +98,10 @@ class FileSlice:
     @property
     def bytes(self) -> int:
         return self.base_bytes + self.log_bytes
+
+    @property
+    def number_of_files(self) -> int:
+        return bool(self.base_file) + len(self.log_files)
 
 
 def has_logs(slices: Iterable[FileSlice]) -> bool:

@@ -55,7 +55,7 @@ class Expired:
 
     @property
     def files(self) -> int:
-        return sum(bool(item.base_file) + len(item.log_files) for item in self.slices)
+        return sum(item.number_of_files for item in self.slices)
 
 
 def expired(table: HudiTable, client: WriteClient, ttl: Ttl, *, among: Collection[str] | None = None) -> list[Expired]:

@@ -102,7 +102,7 @@ def _targets(table: HudiTable, item: Instant) -> set[str] | None:
 
 def being_written(partition: str, instants: Sequence[Instant]) -> Problem:
     return WritersActiveError.because(
-        f"'{partition}': {', '.join(f'{item.requested} ({item.action})' for item in instants[:5])}",
+        f"'{partition}': {', '.join(map(str, instants[:5]))}",
         title="A write in flight may write to this partition",
         hint="Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
         retriable=True,

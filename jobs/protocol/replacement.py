@@ -161,7 +161,7 @@ class Replacement:
                         writers.remove_late_files()
                         return
             if time.monotonic() >= deadline:
-                names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
+                names = ", ".join(map(str, blocking))
                 reason = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
                 raise WritersActiveError(f"After {config.wait_seconds:.0f} s: {reason}.")
             if blocking or not is_good:

@@ -42,7 +42,7 @@ class Replaced:
             rows=sum(item.rows for item in self.written),
             key_digest=str(KeyDigest.sum(KeyDigest.parse(item.rows, item.key_digest) for item in self.written)),
             file_groups=FileGroupNumbers(before=len(self.slices), after=len(self.written)),
-            files_read=sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
+            files_read=sum(item.number_of_files for item in self.slices),
             files_written=len(self.written),
             files_copied=sum(item.copied for item in self.written),
             bytes_read=sum(item.bytes for item in self.slices),

@@ -18,7 +18,7 @@ from jobs.problems.rescales import FLINK_MAY_BE_RUNNING, SQL_STATEMENTS_LOSE_ROW
 
 PRUNING = "hoodie.bucket.index.query.pruning"
 # `WriteOperationType`s of statements that carry the locations of the rows they have read.
-PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED"})
+_PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED"})
 
 
 def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
@@ -55,10 +55,9 @@ def of_sql_statements(table: HudiTable) -> list[Problem]:
     already."""
     if table.declared.writers_query_pruning_off or hashing_config.is_in_force(table):
         return []
-    seen = [commit.write for commit in table.commits() if commit.write.operation in PREPPED]
-    if not seen and WriterEngine.SPARK_SQL not in table.declared.writers_engines:
+    evidence = evidence_of_statements(table)
+    if evidence is None:
         return []
-    evidence = f"{seen[-1].instant} was {seen[-1].operation}" if seen else "Spark SQL is a declared writer"
     return [
         SQL_STATEMENTS_LOSE_ROWS.because(
             f"{evidence} (Hudi 1.2, PartitionBucketIndexSupport)",
@@ -67,3 +66,11 @@ def of_sql_statements(table: HudiTable) -> list[Problem]:
             'declare it: PATCH the table with `{"writers": {"query_pruning_off": true, ...}}`.',
         )
     ]
+
+
+def evidence_of_statements(table: HudiTable) -> str | None:
+    """Returns why Spark SQL statements may change this table, or None."""
+    seen = [commit.write for commit in table.commits() if commit.write.operation in _PREPPED]
+    if seen:
+        return f"{seen[-1].instant} was {seen[-1].operation}"
+    return "Spark SQL is a declared writer" if WriterEngine.SPARK_SQL in table.declared.writers_engines else None

@@ -183,7 +183,7 @@ def alone(
                     yield
                     return
         if time.monotonic() >= deadline:
-            names = ", ".join(f"{item.requested} ({item.action})" for item in writing)
+            names = ", ".join(map(str, writing))
             raise WritersActiveError(f"After {wait_seconds:.0f} s: still in flight: {names}.")
         checkpoint()
         time.sleep(_POLL_SECONDS)

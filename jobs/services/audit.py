@@ -175,7 +175,7 @@ def _counts(table: HudiTable) -> AuditResult:
     without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
     return AuditResult(
         file_groups=len(slices),
-        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        files=sum(item.number_of_files for item in slices),
         bytes=sum(item.bytes for item in slices),
         partitions=len({item.partition for item in slices}),
         buckets_with_several_file_groups=sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,

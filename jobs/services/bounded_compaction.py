@@ -94,7 +94,7 @@ def _due(table: HudiTable) -> list[FileSlice]:
 def measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan] = ()) -> CompactionResult:
     return CompactionResult(
         file_groups=len(slices) + sum(len(plan.groups) for plan in plans),
-        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        files=sum(item.number_of_files for item in slices),
         log_files=sum(len(item.log_files) for item in slices),
         bytes=sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
         log_bytes=sum(item.log_bytes for item in slices),

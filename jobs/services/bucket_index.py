@@ -134,7 +134,7 @@ def _written_meanwhile(table: HudiTable, plan: _Plan, own: str) -> list[Problem]
     found = [item for item in table.instants() if item.action in INGESTION | {REPLACE} and item.requested not in known]
     if not found:
         return []
-    names = ", ".join(f"{item.requested} ({item.action})" for item in found[:_MOST_NAMED])
+    names = ", ".join(map(str, found[:_MOST_NAMED]))
     return [
         WRITERS_NOT_STOPPED.because(
             f"begun since the job counted the rows: {names}",
@@ -263,7 +263,7 @@ def _dry_run(table: HudiTable, plan: _Plan) -> BucketIndexResult:
         rows=sum(by_rows),
         misplaced=sum(each.misplaced for each in plan.rows),
         partitions=len(partitions),
-        files=sum(bool(item.base_file) + len(item.log_files) for item in plan.slices),
+        files=sum(item.number_of_files for item in plan.slices),
         bytes=total,
         bytes_of_largest_bucket=-(-max(partitions.values(), default=0) // number),
         file_groups=FileGroupNumbers(

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from jobs.contract import Outcome, Problem, Result, WorkOrder, WriterEngine
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import WritersActiveError, refuse
 from jobs.format.bucket_rules import Selection
 from jobs.format.stale_writes import Group
@@ -176,10 +176,9 @@ def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: He
 
 def _of_statements(table: HudiTable) -> list[str]:
     """Returns the note for owners who use Spark SQL (`jobs.services.checks.statements` says why)."""
-    seen = [commit.write for commit in table.commits() if commit.write.operation in writer_engines.PREPPED]
-    if not seen and WriterEngine.SPARK_SQL not in table.declared.writers_engines:
+    evidence = writer_engines.evidence_of_statements(table)
+    if evidence is None:
         return []
-    evidence = f"{seen[-1].instant} was {seen[-1].operation}" if seen else "Spark SQL is a declared writer"
     return [
         f"{evidence}: after a resize, also one by Hudi, or after a compaction, statements have no effect in sessions"
         " with the options of the index, unless these set hoodie.spark.sql.optimized.writes.enable=false."

@@ -196,7 +196,7 @@ def _dry_run(slices: Sequence[FileSlice], problems: Sequence[Problem], *, in_buc
     return ClusteringResult(
         refusals=tuple(problems),
         inside_buckets=in_buckets,
-        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        files=sum(item.number_of_files for item in slices),
         file_groups=FileGroupNumbers(before=len(slices), after=len(slices) if in_buckets else None),
         bytes=total,
         estimated_cost=EstimatedCost(bytes_read=total, bytes_written=total, tasks=len(slices)),

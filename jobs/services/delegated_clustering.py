@@ -133,7 +133,7 @@ class _Runner:
             self.owner.require(client, instant)
             writes = self.table.pending_writes()
             if writes and time.monotonic() >= deadline:
-                names = ", ".join(f"{item.requested} ({item.action})" for item in writes)
+                names = ", ".join(map(str, writes))
                 raise WritersActiveError(f"Still in flight: {names}.")
             if not writes:
                 # Hudi leaves a conflict to the writer, and one in single-writer mode looks for none.

@@ -58,8 +58,7 @@ def run(
     with lock.held(context.checkpoint):
         # A writer reads the number before it starts, so nobody knows whether a write in flight has read the config.
         if pending := table.pending():
-            names = ", ".join(f"{item.requested} ({item.action})" for item in pending)
-            raise WritersActiveError(f"In flight: {names}.", hint=_AGAIN)
+            raise WritersActiveError(f"In flight: {', '.join(map(str, pending))}.", hint=_AGAIN)
         lock.verify()
         hashing_config.restore(table) if undo else hashing_config.retire(table)
     return Result(Outcome.SUCCEEDED, details=_result(table, number))

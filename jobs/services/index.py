@@ -54,7 +54,7 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
     found = found.having(
         partitions=names,
         nothing_to_do=not problems and (there == set(names) if is_build else not there),
-        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        files=sum(item.number_of_files for item in slices),
         bytes=sum(item.bytes for item in slices),
     )
     if is_build and not problems:

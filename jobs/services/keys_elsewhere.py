@@ -1,5 +1,5 @@
-"""Decides about stray rows whose keys have rows in other partitions, where a writer's index finds a key in all of them
-(`GLOBAL_BLOOM`, `GLOBAL_SIMPLE`, the global record index). Such a writer would not have left both rows."""
+"""Decides about stray rows whose keys have rows in other partitions, too. A writer whose index finds a key in all
+partitions (`GLOBAL_BLOOM`, `GLOBAL_SIMPLE`, the global record index) would not have left both rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _finds_everywhere(table: HudiTable) -> bool | None:
 
 
 def _repeats_others(now: DataFrame, doubtful: DataFrame) -> bool:
-    """Returns whether other keys are in several partitions too, as no global index leaves them."""
+    """Returns whether other keys are in several partitions, too, which no global index allows."""
     others = now.join(doubtful.select(RECORD_KEY), RECORD_KEY, "left_anti")
     places = others.groupBy(RECORD_KEY).agg(F.countDistinct(PARTITION_PATH).alias(_THERE))
     return bool(places.where(F.col(_THERE) > 1).limit(1).collect())

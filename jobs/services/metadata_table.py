@@ -58,9 +58,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     with lock.held(context.checkpoint):
         table.reload()
         if pending := table.pending():
-            raise WritersActiveError(
-                f"In flight: {', '.join(f'{item.requested} ({item.action})' for item in pending)}."
-            )
+            raise WritersActiveError(f"In flight: {', '.join(map(str, pending))}.")
         had = index_note.keep(table)
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")

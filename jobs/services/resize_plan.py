@@ -150,7 +150,7 @@ class ResizePlan:
         numbers = self._numbers(chosen)
         total = sum(item.bytes for item in chosen)
         found = BucketResizeResult(
-            files=sum(bool(item.base_file) + len(item.log_files) for item in chosen),
+            files=sum(item.number_of_files for item in chosen),
             bytes=total,
             file_groups=FileGroupNumbers(before=len(chosen), after=sum(1 + self._is_split(each) for each in numbers)),
             estimated_cost=EstimatedCost(bytes_read=total, bytes_written=total, tasks=len(numbers)),

@@ -129,7 +129,7 @@ def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, begun: Pendi
     own = _own(client, begun) if begun else frozenset()
     pending = [item for item in table.pending() if item.requested not in own]
     return [
-        f"{item.requested} ({item.action})"
+        str(item)
         for item in pending
         if not _is_idle_plan(table, item)
         and not is_leftover(table, client, item, writers_stopped=order.writers_stopped)

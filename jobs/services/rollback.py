@@ -109,7 +109,7 @@ def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: Wor
     if item.action == COMPACTION:
         return [COMPACTION_PLAN.because(f"{item.requested} ({item.action}, {item.state.lower()})")]
     if item.action not in {*INGESTION, "replacecommit", "clustering"}:
-        return [NOT_A_WRITE.because(f"{item.requested} ({item.action})")]
+        return [NOT_A_WRITE.because(str(item))]
     is_plan = item.state == "REQUESTED" and (item.action == "clustering" or table.is_clustering_plan(item.requested))
     if is_plan or is_leftover(table, client, item, writers_stopped=order.writers_stopped):
         return []

@@ -78,7 +78,7 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
                         raise HudiError(f"The savepoint {instant} is not on the timeline.")
                 return instant
         if time.monotonic() > deadline:
-            names = ", ".join(f"{item.requested} ({item.action})" for item in earlier)
+            names = ", ".join(map(str, earlier))
             raise WritersActiveError(f"After {seconds} s: in flight since before {instant}, or a clean: {names}.")
         context.checkpoint()
         time.sleep(POLL_SECONDS)

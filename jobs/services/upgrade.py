@@ -236,7 +236,7 @@ def _planned(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePara
     return UpgradeResult(
         from_version=table.version,
         to_version=to,
-        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        files=sum(item.number_of_files for item in slices),
         bytes=sum(item.bytes for item in slices),
         needs_hudi=upgrade_refusals.needed(to),
         excluded=tuple(upgrade_refusals.excluded(table, to)),

@@ -34,8 +34,8 @@ class Outcome(StrEnum):
 class AuditEntry(Record):
     """A call that changed something, or was refused.
 
-    `before` and `after` are the object as JSON (see `shown`), None where it did not exist. `before` and `after` are
-    None if nothing changed.
+    `before` and `after` are the object as JSON (see `shown`), None where it did not exist. Both are None if nothing
+    changed.
     """
 
     at: Annotated[datetime, Spec("When the call was made", examples=("2026-01-01T12:00:00Z",))]

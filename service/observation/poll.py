@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,8 +30,6 @@ from service.observation.table_read import ChangedTable, UnchangedTable
 from service.queue import breaker_store, job_store, job_tally
 from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
-
-log = logging.getLogger(__name__)
 
 _KNOWN = AtOnce(table_store.OF_ID, snapshot_store.OF_TABLE, incident_store.STANDING, job_store.WITH_UNKNOWN)
 

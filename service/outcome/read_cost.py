@@ -74,8 +74,8 @@ class ReadWork:
     merged_files: int = 0
 
     def merging(self, small_files: int, small_file_bytes: int) -> ReadWork:
-        """Returns the work where a clustering can merge this number of small files, whose sizes are not known one by
-        one: they have the average size, or else the one below which a file is small."""
+        """Returns the work if a clustering can merge this number of small files. The size of each is unknown, so the
+        average size of a base file counts, and at most the size below which a file is small."""
         if small_files < 2:
             return self
         average = min(self.base_bytes / max(1, self.base_files), small_file_bytes)

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 from sqlalchemy import Connection
 
+from jobs.format.instants import instant_of
 from jobs.kinds.results import DamageFound, ExaminedResult, KindResult
 from service.incidents import store, tracker
 from service.incidents.details import IncidentDetails
@@ -57,12 +58,11 @@ def by_type(findings: Iterable[DamageFound]) -> dict[str, DamageFound]:
 
 def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Incident:
     # The causing commit is unknown, so each damage gets a made-up instant of its own.
-    at = now + timedelta(milliseconds=number)
     return Incident(
         id=tracker.new_id(),
         table_id=job.table_id,
         kind=IncidentKind.DAMAGE,
-        instant=f"{at:%Y%m%d%H%M%S}{at.microsecond // 1000:03d}",
+        instant=instant_of(now + timedelta(milliseconds=number)),
         state=IncidentState.OPEN,
         opened_at=now,
         details=IncidentDetails(**asdict(finding), job_id=job.id).to_json(),

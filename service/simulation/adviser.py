@@ -132,23 +132,24 @@ def apply(database: Database, table_id: str) -> Advice:
     AdviceOutdatedError if there is none, or the setting has another value meanwhile."""
     now = database.clock()
     with writing(database.engine) as connection:
-        table_store.get(connection, table_id, for_update=True)
-        found = advice_store.find(connection, table_id)
-        if found is None or found.state is not AdviceState.OPEN:
-            raise AdviceOutdatedError(f"There is no open advice about table {table_id}.")
-        return _apply(connection, found, now)
+        return _apply(connection, _open(connection, table_id), now)
 
 
 def dismiss(database: Database, table_id: str) -> Advice:
     """Keeps the open advice from being shown. Raises AdviceOutdatedError if there is none."""
     with writing(database.engine) as connection:
-        table_store.get(connection, table_id, for_update=True)
-        found = advice_store.find(connection, table_id)
-        if found is None or found.state is not AdviceState.OPEN:
-            raise AdviceOutdatedError(f"There is no open advice about table {table_id}.")
-        found = replace(found, state=AdviceState.DISMISSED, changed_at=database.clock())
+        found = replace(_open(connection, table_id), state=AdviceState.DISMISSED, changed_at=database.clock())
         advice_store.put(connection, found)
         return found
+
+
+def _open(connection: Connection, table_id: str) -> Advice:
+    """Locks the table."""
+    table_store.get(connection, table_id, for_update=True)
+    found = advice_store.find(connection, table_id)
+    if found is None or found.state is not AdviceState.OPEN:
+        raise AdviceOutdatedError(f"There is no open advice about table {table_id}.")
+    return found
 
 
 def _apply(connection: Connection, found: Advice, now: datetime) -> Advice:

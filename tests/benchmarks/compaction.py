@@ -3,9 +3,9 @@
     python tests/benchmarks/compaction.py [--json]
     python tests/benchmarks/compaction.py --updated 20 --logs 1 --repeat 3
 
-Every compaction is a whole job on a fresh copy of one table, in one run and one warm Spark session; only ratios of one
-run mean anything. The floor copies the files that our compaction wrote with pyarrow. Every result is checked: the rows
-are those that Hudi's readers merge from the table before.
+Every compaction is a whole job on a fresh copy of one table, in one run and one warm Spark session; only figures of the
+same run can be compared. The floor copies, by pyarrow, the files that our compaction wrote. Every result is checked:
+the rows are those that Hudi's readers have merged before.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ PREPARED = "tests.benchmarks.prepared_expansion"
 
 @dataclass(frozen=True)
 class Case:
-    """`updated` percent of the rows have a newer version, in `logs` log files of each file slice. An update changes the
-    ordering field alone, or `all_columns` but the key."""
+    """`updated` percent of the rows have a newer version, in `logs` log files of each file slice. An update changes
+    only the ordering field; with `all_columns`, everything except the key."""
 
     updated: int
     logs: int

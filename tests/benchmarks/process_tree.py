@@ -106,8 +106,9 @@ def _cpu_seconds(root: int | None) -> dict[tuple[int, str], _Used]:
 
 
 def _between(before: dict[tuple[int, str], _Used], latest: dict[tuple[int, str], _Used]) -> Iterator[tuple[str, float]]:
-    """Yields role and CPU seconds of each process. A child between two samples, such as each `chmod` that Hadoop
-    starts, is seen only in what its parent has waited for, which has the children that were sampled, too."""
+    """Yields role and CPU seconds of each process. A child that lives only between two samples, such as each
+    `chmod` that Hadoop starts, is known by the time that its parent has for ended children. That time includes the
+    children that were sampled, so these are subtracted."""
     of_children: dict[int, float] = {}
     for key, now in latest.items():
         spent = now.seconds - (before[key].seconds if key in before else 0.0)

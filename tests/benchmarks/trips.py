@@ -1,4 +1,5 @@
-"""Writes the measured table, trips, by Hudi's own bulk insert, and checks that it keeps its rows."""
+"""Writes the table of the benchmarks, trips, by Hudi's own bulk insert, and takes fingerprints that show whether its
+rows have changed."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class Fingerprint:
     meta: str
 
 
-# Hudi's default size, because the small filters of the tests' tables would grow in files as large as these.
+# Hudi's default. The tests' tables have smaller filters, which would have to grow in files as large as these.
 HUDIS_FILTERS = {"hoodie.index.bloom.num_entries": "60000"}
 
 

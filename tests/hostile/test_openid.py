@@ -142,7 +142,7 @@ def _none(provider: LyingProvider) -> str:
 
 
 def _confused(provider: LyingProvider) -> str:
-    """Signs by HMAC with the public key, as the key of a library that believes the token's algorithm."""
+    """Signs by HMAC with the public key. A library that lets the token choose the algorithm would accept that."""
     pem = provider.key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

@@ -1,5 +1,5 @@
-"""Tables whose writers record the changes of rows (CDC): no job takes the files of changes for logs, and readers of
-changes see the same after each job."""
+"""Tables whose writers record the changes of rows (CDC): no job mistakes the files with changes for logs, and readers
+of changes see the same after each job."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_bucket_index_is_given_up_beside_files_of_changes(spark: SparkSession,
 
 
 @pytest.mark.exhaustive
-def test_a_compaction_changes_no_change_and_leaves_nothing_to_compact(spark: SparkSession, base: Path) -> None:
+def test_a_compaction_keeps_recorded_changes_and_leaves_nothing_to_compact(spark: SparkSession, base: Path) -> None:
     options = changed_table(spark, base, MOR)
     before = changes(spark, base), tables.snapshot(spark, base)
     assert run_job(spark, base, "compaction").details["log_files"] > 0

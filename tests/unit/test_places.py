@@ -1,4 +1,4 @@
-"""Rows in the folder of another partition than they name are known by the places of all file groups."""
+"""Rows that lie in the folder of another partition than they name are found by the partitions of all file groups."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _BUSY = "import time\nwhile time.process_time() < {}: pass"
 
 
 def _work(seconds: float) -> None:
-    """Uses the processor in a process below a process below this one."""
+    """Uses the processor in a child of a child process."""
     below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_BUSY.format(seconds)!r}])"
     subprocess.run([sys.executable, "-c", below], check=True)
 
@@ -42,7 +42,7 @@ def test_the_time_of_a_living_process_counts() -> None:
         while (ProcessTree(child.pid).seconds() or 0.0) < 0.3 and time.monotonic() < deadline:
             time.sleep(0.02)
         with clock.measured():
-            # The beginning of another attempt is a reading for all.
+            # When another attempt begins, the time of this one is read, too.
             assert spent.seconds is not None
             assert spent.seconds >= 0.3
         child.kill()

@@ -147,8 +147,8 @@ class Examined:
 
     @cached_property
     def files_of_unknown_instants(self) -> dict[str, list[str]]:
-        """The paths of data files by their instants, if these are later than the first one of the timeline, which does
-        not have them."""
+        """The paths of data files whose instants are not on the timeline although they are later than its first one, by
+        instant."""
         found = self._unknown(self.instants)
         if found:
             # The timeline must be read after the files were listed, to have the instant of each.

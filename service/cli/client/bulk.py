@@ -13,7 +13,7 @@ from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
-from service.cli.client.policies import put_in
+from service.cli.client.policies import edit
 from service.cli.client.problems import Hours, Reason, acknowledgement
 from service.model.formatting import count
 
@@ -104,8 +104,7 @@ def set_policy(
 ) -> None:
     """Set some settings of each table's own policy; all others stay."""
     policy: Json = {}
-    for name, value in arguments.values(set_, "--set").items():
-        put_in(policy, name, value)
+    edit(policy, set_, option="--set")
     if not policy and not unset:
         raise CommandError.usage("Nothing to set: give --set or --unset.")
     change(service, out, tables, pattern, action="policy", policy=policy, unset=unset or [])

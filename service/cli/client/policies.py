@@ -78,10 +78,7 @@ def preview(
     new: Any = None
     if not delete:
         new = arguments.from_file(file, "--file") if file else own_of_pattern(service, pattern)[0]
-        for name, value in arguments.values(settings, "NAME=VALUE").items():
-            put_in(new, name, value)
-        for name in unset or ():
-            take_out(new, name)
+        edit(new, settings, unset)
     found = service.send(calls.preview_policy(PreviewIn(pattern=pattern, policy=new)))
     out.document(found)
     shown = policy_values.shown
@@ -124,10 +121,7 @@ def set_policy(
         new: Any = arguments.from_file(file, "--file")
     else:
         new, tag = (own_of_pattern if pattern else _own_of_table)(service, target)
-    for name, value in arguments.values(settings, "NAME=VALUE").items():
-        put_in(new, name, value)
-    for name in unset or ():
-        take_out(new, name)
+    edit(new, settings, unset)
     if pattern:
         # If the pattern had no policy, somebody may have set one meanwhile, which must not be lost. A file replaces any
         # policy.
@@ -174,14 +168,28 @@ def own_of_table(effective: Json) -> Json:
     own: Json = {}
     for name, source in effective["sources"].items():
         if source == "table":
-            value: Any = effective["policy"]
-            for part in name.split("."):
-                value = value[part]
-            put_in(own, name, value)
+            _put_in(own, name, _setting(effective, name))
     return own
 
 
-def put_in(level: Json, name: str, value: Any) -> None:
+def edit(
+    level: Json, settings: list[str] | None, unset: list[str] | None = None, *, option: str = "NAME=VALUE"
+) -> None:
+    """Puts settings into a level of a policy, and takes others out. Raises CommandError."""
+    for name, value in arguments.values(settings, option).items():
+        _put_in(level, name, value)
+    for name in unset or ():
+        _take_out(level, name)
+
+
+def _setting(effective: Json, name: str) -> Any:
+    value: Any = effective["policy"]
+    for part in name.split("."):
+        value = value[part]
+    return value
+
+
+def _put_in(level: Json, name: str, value: Any) -> None:
     *sections, last = name.split(".")
     for section in sections:
         level = level.setdefault(section, {})
@@ -190,7 +198,7 @@ def put_in(level: Json, name: str, value: Any) -> None:
     level[last] = value
 
 
-def take_out(level: Json, name: str) -> None:
+def _take_out(level: Json, name: str) -> None:
     *sections, last = name.split(".")
     for section in sections:
         level = level.get(section, {})
@@ -268,11 +276,9 @@ def _show_table(out: Output, effective: Json) -> None:
     out.document(effective)
     rows = []
     for name, source in effective["sources"].items():
-        value: Any = effective["policy"]
-        for part in name.split("."):
-            value = value[part]
+        value = policy_values.shown(name, _setting(effective, name))
         default = policy_values.shown(name, policy_values.default_of(name))
-        rows.append((name, policy_values.shown(name, value), source, default, policy_values.range_of(name)))
+        rows.append((name, value, source, default, policy_values.range_of(name)))
     out.table(("NAME", "VALUE", "SOURCE", "DEFAULT", "RANGE"), rows, empty="")
 
 

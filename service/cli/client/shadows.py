@@ -34,8 +34,7 @@ def shadow(
         raise CommandError.usage("Give either settings, --stop or --adopt.")
     if settings or file:
         new: Any = arguments.from_file(file, "--file") if file else policies.own_of_pattern(service, pattern)[0]
-        for name, value in arguments.values(settings, "NAME=VALUE").items():
-            policies.put_in(new, name, value)
+        policies.edit(new, settings)
         answer = service.send(calls.put_shadow(pattern, new))
         out.answer(answer, f"The shadow of {pattern} decides from now on, and starts nothing.")
         return

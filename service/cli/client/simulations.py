@@ -50,8 +50,7 @@ def simulate(
     if target is not None and "=" in target and not pattern:
         settings, target = [target, *(settings or ())], None
     new: Any = _policy(file) if file else {}
-    for name, value in arguments.values(settings, "NAME=VALUE").items():
-        policies.put_in(new, name, value)
+    policies.edit(new, settings)
     if not new:
         raise CommandError.usage("Nothing to simulate: give NAME=VALUE or --file.")
     begin = utc_now() - (last or timedelta(days=_DAYS)) if since is None else since

@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from jobs.contract import Problem
 from service.db import schema
 from service.model.hand_over import HandOver
-from service.queue.job import Job, JobState
+from service.queue import job_store
+from service.queue.job import Job
 from service.queue.job_store import JOBS
 
 _j = schema.jobs
@@ -64,9 +65,7 @@ def drop(connection: Connection, job_id: str) -> None:
 def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: Problem, now: datetime) -> None:
     """Fails a job whose writers were not stopped in time. The caller has locked it."""
     _update(connection, job_id, hand_over, waits=False)
-    connection.execute(
-        _j.update().where(_j.c.id == job_id).values(state=JobState.FAILED.value, error=error.to_json(), finished_at=now)
-    )
+    job_store.fail_queued(connection, job_id, error=error, now=now)
 
 
 def _is_as_claimed(connection: Connection, job: Job) -> bool:

@@ -17,9 +17,7 @@ class CatalogError(GroundskeeperError):
     type = "catalog-failed"
     title = "The catalog answered with an error"
     hint = "See what the catalog says, and its own log."
-    why = (
-        "The catalog refused a call for a reason that Groundskeeper does not know, or gave an answer that has no sense."
-    )
+    why = "The catalog refused a call for a reason that Groundskeeper does not know, or gave a senseless answer."
     example = "glue://glue.eu-central-1.amazonaws.com: FederationSourceException: the source does not answer"
 
 

@@ -59,8 +59,5 @@ def _kind_of(error: sa.exc.DBAPIError, said: str) -> type[errors.CatalogError]:
         return errors.CatalogLoginError
     if any(each in said for each in _DENIED) or "InsufficientPrivilege" in type(error.orig).__name__:
         return errors.CatalogDeniedError
-    is_away = error.connection_invalidated or any(
-        each in said
-        for each in ("connection", "statement timeout", "unable to open database file", "could not translate host name")
-    )
+    is_away = error.connection_invalidated or any(each in said for each in _AWAY)
     return errors.CatalogUnavailableError if is_away else errors.CatalogError

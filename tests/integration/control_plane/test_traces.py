@@ -85,7 +85,7 @@ def test_without_an_endpoint_the_sdk_is_not_even_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_without_the_extra_it_says_so_and_goes_on() -> None:
+def test_without_the_extra_the_process_says_so_and_goes_on() -> None:
     code = (
         "import sys\n"
         "sys.modules['opentelemetry'] = None\n"

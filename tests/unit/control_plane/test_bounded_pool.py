@@ -6,7 +6,7 @@ import time
 from service.model.bounded_pool import BoundedPool
 
 
-class Hands:
+class NamePool:
     """Processes names; those that begin with `slow` only after the test's signal."""
 
     def __init__(self, size: int) -> None:
@@ -35,22 +35,22 @@ class Hands:
 
 
 def test_all_is_done_and_never_more_at_once_than_allowed() -> None:
-    hands = Hands(3)
+    names = NamePool(3)
     for number in range(50):
-        hands.pool.add(str(number))
-    assert hands.pool.wait(60)
-    assert sorted(hands.done, key=int) == [str(number) for number in range(50)]
-    assert hands.most_at_once <= 3
-    assert hands.pool.busy == frozenset()
-    assert hands.idle >= 1
+        names.pool.add(str(number))
+    assert names.pool.wait(60)
+    assert sorted(names.done, key=int) == [str(number) for number in range(50)]
+    assert names.most_at_once <= 3
+    assert names.pool.busy == frozenset()
+    assert names.idle >= 1
 
 
 def test_quick_work_is_done_one_after_the_other() -> None:
-    hands = Hands(4)
+    names = NamePool(4)
     for number in range(50):
-        hands.pool.add(str(number))
-    assert hands.pool.wait(60)
-    assert hands.most_at_once == 1
+        names.pool.add(str(number))
+    assert names.pool.wait(60)
+    assert names.most_at_once == 1
 
 
 def test_what_is_left_of_an_item_is_done_by_itself_and_stays_busy() -> None:
@@ -75,17 +75,17 @@ def test_what_is_left_of_an_item_is_done_by_itself_and_stays_busy() -> None:
 
 
 def test_work_that_waits_is_done_at_once_and_takes_capacity() -> None:
-    hands = Hands(4)
-    before = hands.pool.capacity
+    names = NamePool(4)
+    before = names.pool.capacity
     for number in range(4):
-        hands.pool.add(f"slow {number}")
+        names.pool.add(f"slow {number}")
     deadline = time.monotonic() + 60
-    while hands.at_once < 4:
+    while names.at_once < 4:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert hands.pool.busy == {f"slow {number}" for number in range(4)}
-    assert hands.pool.capacity == before - 4
-    assert not hands.pool.wait(0.01)
-    hands.let_go.set()
-    assert hands.pool.wait(60)
-    assert hands.pool.capacity == before
+    assert names.pool.busy == {f"slow {number}" for number in range(4)}
+    assert names.pool.capacity == before - 4
+    assert not names.pool.wait(0.01)
+    names.let_go.set()
+    assert names.pool.wait(60)
+    assert names.pool.capacity == before

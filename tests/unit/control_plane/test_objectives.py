@@ -91,7 +91,7 @@ def test_logs_of_a_table_that_nobody_reads_wait_for_a_day() -> None:
 
 
 def weighs(per_day: float, **more: object) -> TriggerContext:
-    """The logs of an hour, which a compaction of two seconds would merge."""
+    """Returns the inputs for logs of an hour, which a compaction of two seconds would merge."""
     work = {JobKind.COMPACTION: 2.0, JobKind.CLUSTERING: 2.0}
     return context(Reads(per_day, ReadSource.LINEAGE), oldest_log_at=ago(hours=1), work_seconds=work, **more)
 
@@ -111,7 +111,7 @@ def test_a_compaction_waits_until_readers_have_paid_enough_for_it() -> None:
         "a read costs 6.00 times what it would right after a compaction, 1.2 allowed; 24 reads a day (by OpenLineage);"
         " but readers have paid 0.12 s for each second of its work, 1 s wanted"
     )
-    # In eight hours they have.
+    # After eight hours readers have paid enough.
     assert found.until is not None
     assert found.until - NOW == timedelta(hours=1) * (1 / 0.1220703125 - 1)
     assert isinstance(compacts(logs(50, 5), replace(given, now=found.until)), Run)

@@ -45,7 +45,7 @@ def test_new_rows_in_few_of_four_buckets(rows: dict[int, int], soon: bool, later
 
 
 @pytest.mark.parametrize("num_buckets", [2048, 1_000_000])
-def test_so_many_buckets_that_their_choices_are_no_float(num_buckets: int) -> None:
+def test_numbers_of_choices_that_are_too_large_for_a_float(num_buckets: int) -> None:
     spread = InstantMetadata(inserted={"p": {bucket(number): 1 for number in range(700)}})
     close = InstantMetadata(inserted={"p": {bucket(number): 40 for number in range(700)}})
     assert rows_too_close(seen(spread, "commit"), "p", num_buckets, is_recent=True) == 0

@@ -109,8 +109,7 @@ def test_the_command_calls_what_the_button_calls(problem: HealthProblem, monkeyp
 @pytest.mark.parametrize("problem", [each for each in PROBLEMS if " policy set " in each.command])
 def test_it_sets_what_policies_have(problem: HealthProblem) -> None:
     level: dict[str, Any] = {}
-    for name, value in values(parsed(words_of(problem.command)).params["settings"], "").items():
-        policies.put_in(level, name, value)
+    policies.edit(level, parsed(words_of(problem.command)).params["settings"])
     assert TypeAdapter(PolicyIn).validate_python(level) == level
 
 

@@ -1,7 +1,7 @@
 from service.access.refusals import Refusals, Repeats
 
 
-def test_a_caller_has_few_entries_and_then_only_its_number_at_powers_of_two() -> None:
+def test_after_a_few_entries_a_callers_refusals_are_only_counted_at_powers_of_two() -> None:
     refusals = Refusals()
     assert all(refusals.admit("a", 0.0) is True for _ in range(Refusals.OF_CALLER))
     refusals.recorded("a", 7)

@@ -97,7 +97,7 @@ def test_readers_pay_less_than_if_the_first_job_came_first() -> None:
 
 
 def test_the_worth_of_a_waiting_job_follows_its_table() -> None:
-    # If it did not, jobs with few logs at first would wait for a day, and the first job had better come first.
+    # Otherwise jobs that had few logs at first would wait for a day, and the order of submission would be better.
     found = check(30, 1.0, seed=1, share=0.5, slowness=3.0)
     assert found["first come"] > 0
     assert found["longest wait"] < DAY

@@ -100,7 +100,7 @@ def test_limits_of_single_kinds_are_an_object_in_json(monkeypatch: pytest.Monkey
         settings.load()
 
 
-def test_each_poll_at_once_leaves_one_connection_to_postgresql_less_for_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_concurrent_poll_takes_a_connection_to_postgresql_from_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROUNDSKEEPER_DATABASE", "postgresql://db/gk")
     assert settings.load().pool_connections == 24 - 1 - 8 - settings.FLEET_CONNECTIONS
     monkeypatch.setenv("GROUNDSKEEPER_LOOK_THREADS", "20")
