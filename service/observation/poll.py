@@ -70,7 +70,8 @@ def poll_table(engine: Engine, clock: Clock, watch: Watch, read: ReadTable) -> P
 def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResult:
     watch, files = polled.watch, polled.files
     assert watch.looked_at is not None
-    with writing(engine) as connection:
+    # The observer notifies those who wait for commits.
+    with writing(engine, quietly=True) as connection:
         before = watch_store.get(connection, watch.table_id, for_update=True)
         given = {"of_table": watch.table_id, "of_tables": [watch.table_id]}
         found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
@@ -107,7 +108,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
 def record_first(engine: Engine, polled: Sequence[ChangedTable], seen_at: datetime) -> list[PollResult]:
     """Records the first polls of several tables in one transaction. Leaves out tables that were polled, changed or
     unregistered meanwhile, and tables with incidents or with jobs of unknown outcome, which need more work."""
-    with writing(engine) as connection:
+    with writing(engine, quietly=True) as connection:
         ids = [each.watch.table_id for each in polled]
         befores = {each.table_id: each for each in watch_store.claimed(connection, ids, for_update=True)}
         tables = table_store.get_all(connection, ids)
