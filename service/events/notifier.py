@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-
 MayFind = Callable[[], bool]
 """Whether there may be something for a listener. Any thread may call it; it must return at once, and not raise."""
 

@@ -260,13 +260,19 @@ def _with_commits(
     def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
         if old is None or any(is_run(commit) for commit in added):
             return commit_store.since_run(connection, snapshot.table_id, run)
-        ingested = [commit for commit in added if commit.ingests]
+        if not ingested:
+            return old
+        oldest_at: datetime | None = min(commit.completed_at for commit in ingested)
+        if old.commits:
+            oldest_at = min(old.oldest_at, oldest_at) if old.oldest_at and oldest_at else None
         return dataclasses.replace(
             old,
             commits=old.commits + len(ingested),
             bytes_written=old.bytes_written + sum(commit.bytes_written or 0 for commit in ingested),
+            oldest_at=oldest_at,
         )
 
+    ingested = [commit for commit in added if commit.ingests]
     old = stored.snapshot if stored else None
     first_at = old.first_commit_at if old else None
     last = next((commit for commit in reversed(added) if commit.action in WRITING_ACTIONS), None)
