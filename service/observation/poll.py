@@ -34,7 +34,10 @@ from service.queue.unstarted_jobs import withdraw_beside_incidents
 
 log = logging.getLogger(__name__)
 
-_KNOWN = AtOnce(table_store.OF_ID, snapshot_store.OF_TABLE, incident_store.STANDING, job_store.WITH_UNKNOWN)
+_KNOWN = AtOnce(
+    *(watch_store.OF_TABLE, table_store.OF_ID, snapshot_store.OF_TABLE),
+    *(incident_store.STANDING, job_store.WITH_UNKNOWN),
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,10 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
     assert watch.looked_at is not None
     # The observer notifies those who wait for commits.
     with writing(engine, quietly=True) as connection:
-        before = watch_store.get(connection, watch.table_id, for_update=True)
+        watch_store.lock(connection, watch.table_id)
         given = {"of_table": watch.table_id, "of_tables": [watch.table_id]}
-        found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
+        watched, found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
+        before = watch_store.existing(watched, watch.table_id)
         table = table_store.existing(found, watch.table_id)
         if _is_overtaken(table, polled, before, stored):
             return PollResult(watch.table_id)
