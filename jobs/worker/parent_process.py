@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import select
 import threading
 import time
 
@@ -17,9 +19,23 @@ def exit_with_parent() -> None:
         return
 
     def watch() -> None:
-        while os.getppid() == int(parent):
-            time.sleep(1.0)
+        _wait_for_end(int(parent))
         logger.warning("the service that started this worker is gone")
         os._exit(1)
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+def _wait_for_end(parent: int) -> None:
+    """Returns when the process is no longer the parent of this one. The kernel tells its end; where it cannot, the
+    parent is asked for every second."""
+    with contextlib.suppress(AttributeError, OSError):
+        opened = os.pidfd_open(parent)
+        try:
+            # Without this look, a parent that had ended before would be waited for under its successor's number.
+            if os.getppid() == parent:
+                select.select([opened], [], [])
+        finally:
+            os.close(opened)
+    while os.getppid() == parent:
+        time.sleep(1.0)

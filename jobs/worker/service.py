@@ -13,7 +13,7 @@ from jobs import tracing
 from jobs.contract import VERSION, Heartbeat, HeartbeatAnswer, LogLine, Result, WorkerInfo, WorkOrder
 from jobs.errors import LeaseLostError
 
-LEASE_WAIT_SECONDS = 15
+LEASE_WAIT_SECONDS = 20
 _ANSWER_SECONDS = 15.0
 # Status codes of a proxy or replica that cannot serve now; another replica may be able to.
 _AWAY = {httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT}

@@ -30,7 +30,7 @@ class Slots:
     ) -> None:
         self.number = number
         self._take, self._takes_no_more = take, takes_no_more
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
         self._asking: set[int] = set()  # Ids of the threads that ask for any job.
         self._taken: dict[int, _Taken] = {}  # The job of each thread, by the thread's id.
         self._has_worked = False
@@ -47,7 +47,13 @@ class Slots:
     def are_all_alive(self) -> bool:
         return all(thread.is_alive() for thread in self._threads)
 
+    def wake(self) -> None:
+        """Lets the threads that may not ask see whether they shall take no more."""
+        with self._guard:
+            self._guard.notify_all()
+
     def join(self, seconds: float) -> None:
+        self.wake()
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -62,6 +68,7 @@ class Slots:
             self._asking.discard(thread)
             self._has_worked = True
             self._taken[thread] = _Taken(time.monotonic(), is_submitted)
+            self._guard.notify_all()
         try:
             yield
         finally:
@@ -69,6 +76,7 @@ class Slots:
                 del self._taken[thread]
                 if asked and len(self._counted()) + len(self._asking) < self.number:
                     self._asking.add(thread)
+                self._guard.notify_all()
 
     def have_worked(self) -> bool:
         """Returns whether a slot has had a job since the last call."""
@@ -86,23 +94,30 @@ class Slots:
         while not self._takes_no_more():
             only_submitted = self._may_ask(thread)
             if only_submitted is None:
-                time.sleep(SPARE_AFTER_SECONDS / 4)
                 continue
             try:
                 self._take(only_submitted)
             finally:
                 with self._guard:
                     self._asking.discard(thread)
+                    self._guard.notify_all()
 
     def _may_ask(self, thread: int) -> bool | None:
-        """Returns whether the thread may ask only for submitted jobs. None if it may ask for none."""
+        """Returns whether the thread may ask only for submitted jobs. None, after a wait for a change, if it may ask
+        for none."""
         with self._guard:
             counted = self._counted()
             if len(counted) + len(self._asking) < self.number:
                 self._asking.add(thread)
                 return False
             # A thread that asks for any job gets a submitted one first.
-            return None if self._asking or max(counted) > time.monotonic() - SPARE_AFTER_SECONDS else True
+            now = time.monotonic()
+            if not self._asking and max(counted) <= now - SPARE_AFTER_SECONDS:
+                return True
+            # Besides a change, only the age of jobs lets the thread ask.
+            ages = (each.since + SPARE_AFTER_SECONDS - now for each in self._taken.values())
+            self._guard.wait(min((each for each in ages if each > 0), default=None))
+            return None
 
     def _counted(self) -> list[float]:
         """Returns the start times of the jobs that count: those of policies, and submitted ones for a short time."""

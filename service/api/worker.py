@@ -123,10 +123,13 @@ async def _next_order(
             request_id=wanted.request_id,
         )
 
+    def may_become_due() -> bool:
+        return lease_store.may_become_due(database.engine, info.group)
+
     look: Callable[[], WorkOrder | None] = announced
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
-    with database.notifier.listener() as listener:
+    with database.notifier.listener(may_become_due) as listener:
         while not database.notifier.is_closed:
             listener.forget()
             if look is announced or may_find():
@@ -138,8 +141,7 @@ async def _next_order(
                 look = lease
             if (left := end - loop.time()) <= 0:
                 return None
-            is_queue_empty = not lease_store.may_become_due(database.engine, info.group)
-            await listener.wait(min(left, _EMPTY_SECONDS if is_queue_empty else _POLL_SECONDS))
+            await listener.wait(min(left, _POLL_SECONDS if may_become_due() else _EMPTY_SECONDS))
     # The service is stopping. Without this pause a long-polling worker would repeat its request in a tight loop.
     await asyncio.sleep(min(0.2, wanted.wait_seconds))
     return None

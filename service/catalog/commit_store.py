@@ -64,9 +64,11 @@ _LAST_RUN = {
     for column in ("action", "operation")
 }
 # The sum is a floating-point number, so that it does not overflow.
-_COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
-    _OF_TABLE, _INGESTS
-)
+_COUNTED = sa.select(
+    sa.func.count(),
+    sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0),
+    sa.func.min(_c.c.completed_at),
+).where(_OF_TABLE, _INGESTS)
 _INSTANT = sa.bindparam("instant", type_=sa.String)
 # The last of the commits that were requested by an instant, in the order of the timeline. The limit spares a table with
 # very many commits.
@@ -95,6 +97,12 @@ _LAST_COMPACTION = (
 )
 _OLDEST_LOG = sa.select(sa.func.min(_c.c.completed_at)).where(
     _OF_TABLE, _INGESTS, sa.func.coalesce(_LAST_COMPACTION, "") < _TIMELINE_TIME
+)
+_INGESTED = sa.select(sa.func.count(), sa.func.min(_c.c.completed_at)).where(
+    _OF_TABLE,
+    _INGESTS,
+    _c.c.completed_at >= sa.bindparam("after", type_=schema.UtcDateTime),
+    _c.c.completed_at < sa.bindparam("before", type_=schema.UtcDateTime),
 )
 _COUNTED_SINCE = _COUNTED.where(sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME)
 
@@ -196,8 +204,8 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
         if last is None
         else connection.execute(_COUNTED_SINCE, {**given, "since": last.requested_time})
     )
-    commits, written = counted.one()
-    return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
+    commits, written, oldest_at = counted.one()
+    return Since(commits, int(written), last.completed_at if last else None, oldest_at)
 
 
 def since_freed(connection: Connection, table_id: str, instant: str, *, has_sessions: bool) -> int:
@@ -241,6 +249,14 @@ def is_any_between(connection: Connection, table_id: str, instant: str, until: s
     return found is not None and found.requested_time < until
 
 
+def ingested(connection: Connection, table_id: str, since: datetime, until: datetime) -> tuple[int, datetime | None]:
+    """Returns the number of commits of writers that completed in a period (`until` exclusive), and when the first of
+    them did."""
+    given = {"of_table": table_id, "after": since, "before": until}
+    found, first_at = connection.execute(_INGESTED, given).one()
+    return found, first_at
+
+
 def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:
     """Returns when the first commit completed that `since_run` counts for compactions; None without one."""
     found: datetime | None = connection.execute(_OLDEST_LOG, {"of_table": table_id}).scalar()
@@ -257,6 +273,7 @@ def since_run_among(commits: Sequence[Commit], run: str) -> Since:
         commits=len(counted),
         bytes_written=sum(each.bytes_written or 0 for each in counted),
         at=runs[-1].completed_at if runs else None,
+        oldest_at=min((each.completed_at for each in counted), default=None),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -12,7 +12,7 @@ from jobs.contract import Problem, TableLock, WriterEngine
 from service.catalog import table_store
 from service.catalog.watch import Watch
 from service.db import schema
-from service.db.documents import Reading, pairs_of
+from service.db.documents import Reading, pairs_of, rows_of
 from service.lake import engine_sighting
 from service.lake.engine_sighting import Sighting
 from service.lake.table_lock import PolledLock
@@ -80,9 +80,21 @@ def claimed(connection: Connection, table_ids: Collection[str], *, for_update: b
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
     """Returns a watch. Raises TableNotFoundError. `for_update` lets two polls of a table be recorded one by one."""
     row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
-    if row is None:
+    return existing(None if row is None else _watch(row), table_id)
+
+
+def lock(connection: Connection, table_id: str) -> None:
+    """Lets two polls of a table be recorded one by one: until the transaction ends, nobody else changes the watch. An
+    SQLite database has one writer anyway."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(_LOCKED, {"of_table": table_id})
+
+
+def existing(found: Watch | None, table_id: str) -> Watch:
+    """Returns what `OF_TABLE` has read. Raises TableNotFoundError."""
+    if found is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
-    return _watch(row)
+    return found
 
 
 def polled_lock(connection: Connection, table_id: str) -> PolledLock | None:
@@ -160,6 +172,29 @@ def start_over(connection: Connection, table_id: str, now: datetime) -> None:
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(fingerprint=None, next_poll_at=now))
 
 
+class _Row(NamedTuple):
+    """The columns of a watch as JSON has them."""
+
+    table_id: str
+    next_poll_at: datetime
+    fingerprint: str | None
+    looked_at: datetime | None
+    timeline_path: str | None
+    active_from: str | None
+    schema_digest: str | None
+    has_pending: bool
+    gap_at: datetime | None
+    failures: int
+    failing_since: datetime | None
+    error: dict[str, Any] | None
+    engines: dict[str, Any] | None
+    base_path: str
+    lock: dict[str, Any]
+    has_late_files: bool
+    since: str | None
+    holder: str | None
+
+
 def _joined() -> sa.Select[Any]:
     late = sa.exists().where(
         _i.c.table_id == _w.c.table_id, schema.INCIDENT_IS_STANDING, schema.INCIDENT_IS_OF_LATE_FILES
@@ -175,6 +210,11 @@ def _joined() -> sa.Select[Any]:
 # Every poll executes these statements, so they are built once.
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
+OF_TABLE: Reading[Watch | None] = rows_of(
+    _Row, _GET.with_only_columns(*(_GET.selected_columns[name] for name in _Row._fields))
+).then(lambda rows: next(map(_watch, rows), None))
+"""Reads a watch, None if there is none."""
+_LOCKED = sa.select(_w.c.table_id).where(_w.c.table_id == sa.bindparam("of_table")).with_for_update()
 _CLAIMED = _joined().where(schema.among(_w.c.table_id, "claimed"))
 _CLAIMED_LOCKED = _CLAIMED.order_by(_w.c.table_id).with_for_update(of=_w)
 ENGINES: Reading[dict[str, Sightings]] = pairs_of(
@@ -210,7 +250,7 @@ _POLLED = ("timeline_path", "fingerprint", "looked_at", "active_from", "schema_d
 _UPDATE = _w.update().where(_w.c.table_id == sa.bindparam("of_table")).values(**_WELL)
 
 
-def _watch(row: sa.Row[Any]) -> Watch:
+def _watch(row: sa.Row[Any] | _Row) -> Watch:
     return Watch(
         table_id=row.table_id,
         base_path=row.base_path,
@@ -228,5 +268,5 @@ def _watch(row: sa.Row[Any]) -> Watch:
         has_late_files=row.has_late_files,
         engines=engine_sighting.from_json(row.engines),
         lock=TableLock.from_json(row.lock),
-        polled_lock=PolledLock(datetime.fromisoformat(row.since), row.holder) if row.since else None,
+        polled_lock=PolledLock(datetime.fromisoformat(row.since), str(row.holder)) if row.since else None,
     )

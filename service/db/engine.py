@@ -10,8 +10,9 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import msgspec
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
+from service.db.commit_watch import CommitWatch
 from service.db.database_files import DatabaseFiles
 from service.db.sqlite import Glances, open_sqlite
 from service.db.transaction import WRITES
@@ -63,6 +65,7 @@ _LAST = "groundskeeper_last"
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 _glances: WeakKeyDictionary[Engine, Glances] = WeakKeyDictionary()
+_watches: WeakKeyDictionary[Engine, CommitWatch] = WeakKeyDictionary()
 
 
 def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = False) -> Engine:
@@ -105,8 +108,9 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises.
+def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
+    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises. With `quietly`
+    nobody waits for what it writes, or the caller notifies those who do (`commit_watch`).
 
     Raises DatabaseUnavailableError, also if the files of an SQLite database are no longer where they were opened.
     """
@@ -116,7 +120,9 @@ def writing(engine: Engine) -> Iterator[Connection]:
         connection.info[_LAST] = last
         accompanying = audit_record.current.get()
         try:
-            with connection.begin():
+            transaction = connection.begin()
+            watch = _watches.get(engine) if quietly else None
+            with watch.quietly() if watch else nullcontext(), transaction:
                 if accompanying is not None:
                     accompanying.begun(connection)
                 yield connection
@@ -175,6 +181,17 @@ def version(engine: Engine) -> int | None:
         with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
             return _glances[engine].version()
     return None
+
+
+def commit_watch(engine: Engine) -> CommitWatch:
+    """Returns the watch of all commits to a database but those of `writing` with `quietly`. For PostgreSQL there are
+    always new ones."""
+    return _watches.setdefault(engine, CommitWatch(partial(_version_of, ref(engine))))
+
+
+def _version_of(engine: Callable[[], Engine | None]) -> int | None:
+    known = engine()  # The watch lives as long as its engine.
+    return version(known) if known is not None else None
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:

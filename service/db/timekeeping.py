@@ -43,7 +43,7 @@ class Timekeeping:
         if self._database:
             self._database.run_once()
         now = self.clock.read()
-        with writing(self._engine) as connection:
+        with writing(self._engine, quietly=True) as connection:
             upsert(connection, _c, {"id": _ROW}, {"at": now.at, "reference_at": now.reference_at})
         was_notable, self._is_notable = self._is_notable, abs(now.at - now.reference_at) > _NOTABLE
         if self._is_notable and not was_notable:

@@ -56,7 +56,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
     if last is not None and last > began - least:
         return Round()
     found, paths = cache.search(engine, clock)
-    with writing(engine) as connection:
+    with writing(engine, quietly=True) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()
     # Reading and comparing the problems of very many tables takes seconds, in which others may write.
@@ -69,6 +69,9 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
                 log.info("Another replica has begun a round meanwhile, and writes the rest.")
                 return Round(len(found.problems))
             write(connection)
+    with writing(engine, quietly=True) as connection:
+        if problem_store.is_latest(connection, began):
+            acknowledgement_store.forget_ended(connection, began)
     cache.note_written(found.problems, {*(each.id for each in change.added), *(each.id for each in change.rewritten)})
     if change.opened or change.resolved:
         notifier.notify()
@@ -119,7 +122,6 @@ def _writes(
         yield partial(announce_resolved, ids=over)
     for opened in _portions(change.opened, _EVENTS_AT_ONCE):
         yield partial(announce_opened, problems=opened)
-    yield partial(acknowledgement_store.forget_ended, now=now)
 
 
 def _changed(ids: Sequence[str], **values: Any) -> Iterator[Callable[[Connection], object]]:

@@ -30,6 +30,13 @@ class Since(Documented):
     at: Annotated[
         datetime | None, Spec("When the last run completed; null if there was none", examples=("2026-01-01T11:00:00Z",))
     ] = None
+    oldest_at: Annotated[
+        datetime | None,
+        Spec(
+            "When the first of these commits completed; null if there is none, or if an earlier version counted it",
+            examples=("2026-01-01T11:20:00Z",),
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,10 @@ from service.queue import breaker_store, job_store, job_tally
 from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
 
-_KNOWN = AtOnce(table_store.OF_ID, snapshot_store.OF_TABLE, incident_store.STANDING, job_store.WITH_UNKNOWN)
+_KNOWN = AtOnce(
+    *(watch_store.OF_TABLE, table_store.OF_ID, snapshot_store.OF_TABLE),
+    *(incident_store.STANDING, job_store.WITH_UNKNOWN),
+)
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,12 @@ def poll_table(engine: Engine, clock: Clock, watch: Watch, read: ReadTable) -> P
 def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResult:
     watch, files = polled.watch, polled.files
     assert watch.looked_at is not None
-    with writing(engine) as connection:
-        before = watch_store.get(connection, watch.table_id, for_update=True)
+    # The observer notifies those who wait for commits.
+    with writing(engine, quietly=True) as connection:
+        watch_store.lock(connection, watch.table_id)
         given = {"of_table": watch.table_id, "of_tables": [watch.table_id]}
-        found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
+        watched, found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
+        before = watch_store.existing(watched, watch.table_id)
         table = table_store.existing(found, watch.table_id)
         if _is_overtaken(table, polled, before, stored):
             return PollResult(watch.table_id)
@@ -104,7 +109,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
 def record_first(engine: Engine, polled: Sequence[ChangedTable], seen_at: datetime) -> list[PollResult]:
     """Records the first polls of several tables in one transaction. Leaves out tables that were polled, changed or
     unregistered meanwhile, and tables with incidents or with jobs of unknown outcome, which need more work."""
-    with writing(engine) as connection:
+    with writing(engine, quietly=True) as connection:
         ids = [each.watch.table_id for each in polled]
         befores = {each.table_id: each for each in watch_store.claimed(connection, ids, for_update=True)}
         tables = table_store.get_all(connection, ids)
@@ -256,13 +261,19 @@ def _with_commits(
     def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
         if old is None or any(is_run(commit) for commit in added):
             return commit_store.since_run(connection, snapshot.table_id, run)
-        ingested = [commit for commit in added if commit.ingests]
+        if not ingested:
+            return old
+        oldest_at: datetime | None = min(commit.completed_at for commit in ingested)
+        if old.commits:
+            oldest_at = min(old.oldest_at, oldest_at) if old.oldest_at and oldest_at else None
         return dataclasses.replace(
             old,
             commits=old.commits + len(ingested),
             bytes_written=old.bytes_written + sum(commit.bytes_written or 0 for commit in ingested),
+            oldest_at=oldest_at,
         )
 
+    ingested = [commit for commit in added if commit.ingests]
     old = stored.snapshot if stored else None
     first_at = old.first_commit_at if old else None
     last = next((commit for commit in reversed(added) if commit.action in WRITING_ACTIONS), None)

@@ -33,7 +33,10 @@ from service.lake.storage import Entry, Storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import Timeline, file_name_of, inflight_names_of
 
-_KNOWN = AtOnce(table_store.OF_ID, snapshot_store.OF_TABLE, commit_store.KNOWN, commit_store.NEWEST)
+_KNOWN = AtOnce(
+    *(watch_store.OF_TABLE, table_store.OF_ID, snapshot_store.OF_TABLE),
+    *(commit_store.KNOWN, commit_store.NEWEST),
+)
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,11 @@ class KnownState:
 
 
 def known_state(connection: Connection, table_id: str, timeline: Timeline) -> KnownState:
-    watch = watch_store.get(connection, table_id)
-    if watch.looked_at is None:
-        return KnownState(table_store.get(connection, table_id), watch)
     since = timeline.instants[0].requested_time if timeline.instants else ""
-    table, stored, known, newest = _KNOWN.read(connection, {"of_table": table_id, "since": since})
+    found, table, stored, known, newest = _KNOWN.read(connection, {"of_table": table_id, "since": since})
+    watch = watch_store.existing(found, table_id)
+    if watch.looked_at is None:
+        return KnownState(table_store.existing(table, table_id), watch)
     before = min((each.requested_time for each in stored.snapshot.pending), default=since) if stored else since
     if before < since:
         known = commit_store.known(connection, table_id, before)

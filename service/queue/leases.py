@@ -83,7 +83,7 @@ def announce(database: Database, worker_id: str, info: WorkerInfo) -> None:
     with reading(database.engine) as connection:
         if worker_store.is_fresh(connection, worker_id, info, now):
             return
-    with writing(database.engine) as connection:
+    with writing(database.engine, quietly=True) as connection:
         worker_store.announce(connection, worker_id, info, now)
 
 
@@ -117,7 +117,7 @@ def lease(
     if not is_due:
         return None
     events: list[Event] = []
-    with writing(database.engine) as connection:
+    with writing(database.engine, quietly=True) as connection:
 
         def may_start(job: Job) -> bool:
             table, sightings = _table_of(connection, job)
@@ -210,7 +210,7 @@ def heartbeat(
     """Extends the lease. A late heartbeat still counts, as long as the job has not been taken back."""
     now = database.clock()
     try:
-        with writing(database.engine) as connection:
+        with writing(database.engine, quietly=True) as connection:
             job = lease_store.held(connection, job_id, beat.attempt, holder)
             after = lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
             job_log.append(connection, job.id, job.attempt, beat.log)
@@ -242,7 +242,7 @@ def report(
     LeaseLostError when this attempt of this holder does not hold the job."""
     now = database.clock()
     outcome = AttemptOutcome(result.outcome.value)
-    with writing(database.engine) as connection:
+    with writing(database.engine, quietly=True) as connection:
         try:
             job = lease_store.held(connection, job_id, attempt, holder)
         except LeaseLostError:

@@ -58,6 +58,7 @@ class DispatchThread:
     async def _run(self) -> None:
         with self._notifier.listener() as listener:
             dispatcher = self._make(listener.wake)
+            listener.may_find = lambda: not dispatcher.is_idle()
             while not self._notifier.is_closed:
                 listener.forget()
                 try:

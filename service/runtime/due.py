@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from service.catalog import decision_times, watch_store
-from service.db.engine import may_find, version
+from service.db.commit_watch import CommitWatch
+from service.db.engine import commit_watch, may_find, version
 from service.locks.lock_watch import LockWatch
 from service.model.clock import Clock
 from service.notifications import store as notification_store
@@ -34,21 +36,8 @@ def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollReq
         "locks": lambda: locks.remembers_any or is_lock_wanted(),
         "hand-over": found_by(hand_over_store.ANY_WAITING),
         "notifications": found_by(notification_store.ANY),
-        "checkpoint": _Commits(engine).are_new,
-        "commits": _Commits(engine).are_new,
+        "checkpoint": CommitWatch(partial(version, engine)).are_new,
+        "commits": commit_watch(engine).are_new,
         "plan": found_by(decision_times.ANY_DUE),
     }
     return [replace(each, is_due=conditions.get(each.name, each.is_due)) for each in ticks]
-
-
-class _Commits:
-    """The commits to an SQLite database."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._last: int | None = None
-
-    def are_new(self) -> bool:
-        """Whether something was committed since the last call."""
-        last, self._last = self._last, version(self._engine)
-        return self._last is None or self._last != last

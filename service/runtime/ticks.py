@@ -1,13 +1,14 @@
 """The ticks of the service: tasks that run again and again.
 
 APScheduler runs those that only follow the time. The others have a thread each, which one thread wakes when there may
-be something to do. While the service is idle, only that thread wakes each second: to wake another one takes ten times
-as long as to ask SQLite whether its tick would find something.
+be something to do. While the service is idle, only that thread wakes each second and at a notification: to wake another
+one takes ten times as long as to ask SQLite whether its tick would find something.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,10 @@ from service.model.task_health import TaskHealth
 log = logging.getLogger(__name__)
 
 _BEAT_SECONDS = 1.0
+# Pause after a notification, so that many at once cost one look.
+_TOGETHER_SECONDS = 0.02
+# Change of the time of the wall clock against the monotonic one from which it counts as set.
+_SET_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class _Running:
     wake: threading.Event
     next_at: float
     is_busy: bool = False
+    is_asked: bool = False  # Whether there was a notification while it was busy.
+    looked_at: float = -math.inf  # When it was last seen whether the tick may find something.
 
 
 class Ticks:
@@ -69,11 +76,13 @@ class Ticks:
 
     def __init__(self, ticks: Sequence[Tick], notifier: Notifier, tasks: TaskHealth) -> None:
         self._ticks = ticks
-        self._notifier = notifier
         self._tasks = tasks
         self._running: list[_Running] = []
         self._threads: list[threading.Thread] = []
         self._ended = threading.Event()
+        self._guard = threading.Lock()
+        self._notified = notifier.event(self._may_find)
+        self._wall_offset = time.time() - time.monotonic()
         self._scheduler = BackgroundScheduler(timezone="UTC")
         for tick in (tick for tick in ticks if tick.follows_time):
             every = _Every(tick.seconds, first_after=tick.first_after)
@@ -96,7 +105,7 @@ class Ticks:
             if tick.notified:
                 running = _Running(tick, tick.notified, now)
             elif tick.idle_seconds:
-                running = _Running(tick, self._notifier.event(), now)
+                running = _Running(tick, threading.Event(), now)
             else:
                 running = _Running(tick, threading.Event(), now + max(tick.seconds, tick.first_after))
             self._running.append(running)
@@ -107,6 +116,7 @@ class Ticks:
     def end(self, seconds: float) -> None:
         """Starts no more runs, and waits so long for those that have begun."""
         self._ended.set()
+        self._notified.set()
         for each in self._running:
             each.wake.set()
         until = time.monotonic() + seconds
@@ -114,6 +124,10 @@ class Ticks:
             thread.join(max(0.0, until - time.monotonic()))
         if self._scheduler.running:
             self._scheduler.shutdown(wait=time.monotonic() < until)
+
+    def _may_find(self) -> bool:
+        """Whether a tick that waits for notifications may find something."""
+        return any(tick.idle_seconds and tick.may_find() for tick in self._ticks)
 
     def _start(self, target: Callable[..., None], name: str, *args: object) -> None:
         thread = threading.Thread(target=target, args=args, name=name, daemon=True)
@@ -123,23 +137,40 @@ class Ticks:
     def _beat(self) -> None:
         """Wakes the threads whose time has come, and whose ticks may find something."""
         every = min([_BEAT_SECONDS, *(_rest(each.tick) for each in self._running)])
-        while True:
+        following = time.monotonic() + every
+        is_notified = False
+        while not self._ended.is_set():
             now = time.monotonic()
+            soonest = following = following if now < following else now + every
             for each in self._running:
-                if each.is_busy or now < each.next_at:
-                    continue
-                each.next_at = now + _rest(each.tick)
-                if each.tick.may_find():
-                    each.wake.set()
-                else:
-                    self._tasks.ended(each.tick.name)
+                with self._guard:
+                    if is_notified and each.tick.idle_seconds:
+                        each.is_asked = each.is_busy
+                        each.next_at = min(each.next_at, each.looked_at + each.tick.seconds)
+                    is_due = not each.is_busy and now >= each.next_at
+                if is_due:
+                    self._look(each, now)
+                if each.tick.idle_seconds and not each.is_busy:
+                    soonest = min(soonest, each.next_at)
             self._keep_near()
-            if self._ended.wait(every):
-                return
+            is_notified = self._notified.wait(max(0.0, soonest - time.monotonic()))
+            if is_notified and not self._ended.wait(_TOGETHER_SECONDS):
+                self._notified.clear()
+
+    def _look(self, running: _Running, now: float) -> None:
+        running.looked_at, running.next_at = now, now + _rest(running.tick)
+        if running.tick.may_find():
+            running.wake.set()
+        else:
+            self._tasks.ended(running.tick.name)
 
     def _keep_near(self) -> None:
-        """Moves ticks that are too far in the future to their interval from now. The scheduler waits for times of the
-        wall clock, which are far away after the clock has been set back."""
+        """Moves ticks that are too far in the future to their interval from now, if the wall clock was set. The
+        scheduler waits for times of that clock, which are far away after it has been set back."""
+        offset = time.time() - time.monotonic()
+        if abs(offset - self._wall_offset) < _SET_SECONDS:
+            return
+        self._wall_offset = offset
         for job in self._scheduler.get_jobs():
             latest = datetime.now(UTC) + job.trigger.most
             if job.next_run_time > latest:
@@ -155,10 +186,11 @@ class Ticks:
             has_failed, found = self._run(tick)
             if tick.idle_seconds or (tick.notified and has_failed):
                 self._ended.wait(tick.seconds)
-            if tick.idle_seconds and found:
-                running.wake.set()
-            running.next_at = began + _rest(tick)
-            running.is_busy = False
+            with self._guard:
+                if tick.idle_seconds and (found or running.is_asked):
+                    running.wake.set()
+                running.looked_at, running.next_at = time.monotonic(), began + _rest(tick)
+                running.is_busy = running.is_asked = False
 
     def _run(self, tick: Tick) -> tuple[bool, bool]:
         """Runs the tick once; returns whether it failed, and whether it found something to do."""

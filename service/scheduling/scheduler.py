@@ -109,7 +109,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             break
         calls.give_way(_GIVEN_WAY_SECONDS)
         try:
-            with log_context(table_id=table_id), writing(database.engine) as connection:
+            with log_context(table_id=table_id), writing(database.engine, quietly=True) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
                 job, of_table = _decide(
@@ -117,6 +117,8 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
                 )
                 started += [job.id] if job else []
                 has_events |= of_table
+            if of_table:
+                database.notifier.notify()
         except DatabaseUnavailableError:
             raise
         except Exception:
@@ -126,8 +128,6 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
     outcome_records.wake_displaced(database.engine, now)
-    if has_events:
-        database.notifier.notify()
     if started:
         log.info("Started by policy: %s", ", ".join(started))
     return SchedulerResult(decided, tuple(started), has_events)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from service.catalog import commit_store
+from service.lake.snapshot import Since
 from service.outcome import read_share_store, read_store
 from service.outcome.table_objective import TableObjective
 from service.outcome.typical_reads import known_or_assumed
@@ -34,12 +35,20 @@ def table_objective(
         settings=settings,
         rates=facts.rates,
         reads=known_or_assumed(connection, table, read_store.by_age(facts.reads, now), now),
-        oldest_log_at=commit_store.oldest_log_at(connection, table.id) if settings.concerns_reads else None,
+        oldest_log_at=_oldest_log_at(connection, facts, table.id) if settings.concerns_reads else None,
         gb_hours=spent,
         spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,
         overspent=overspent,
         share=read_share_store.of_level(connection, level, now) if level else None,
     )
+
+
+def _oldest_log_at(connection: Connection, facts: DecisionFacts, table_id: str) -> datetime | None:
+    since = facts.stored.snapshot.since_compaction if facts.stored else Since()
+    if since.oldest_at or not since.commits:
+        return since.oldest_at
+    # An earlier version of the service has counted these commits.
+    return commit_store.oldest_log_at(connection, table_id)
 
 
 def level_of(effective: Effective) -> str | None:

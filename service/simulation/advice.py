@@ -198,11 +198,15 @@ def worse(
     return None
 
 
+def too_little(commits: int, seconds: float) -> str | None:
+    """Returns the clause about a table that has too few commits of writers in the period, the first of them so many
+    seconds ago; None if there are enough."""
+    if commits >= _LEAST_COMMITS and seconds >= _LEAST_SECONDS:
+        return None
+    return f"too little is known: {count(commits, 'commit')}; {_LEAST_COMMITS} in more than a day are needed"
+
+
 def _obstacle(past: TablePast, begin: float, end: float) -> str | None:
     if len(past.writes) > MOST_COMMITS:
         return TOO_MANY
-    if len(past.writes) < _LEAST_COMMITS or end - max(begin, past.writes[0].at) < _LEAST_SECONDS:
-        return (
-            f"too little is known: {count(len(past.writes), 'commit')}; {_LEAST_COMMITS} in more than a day are needed"
-        )
-    return None
+    return too_little(len(past.writes), end - max(begin, past.writes[0].at) if past.writes else 0.0)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from service.catalog import decision_times, table_store
+from service.catalog import commit_store, decision_times, table_store
 from service.catalog.table_events import event_of_table
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -25,7 +25,7 @@ from service.policies.policy import Policy, TableLevel
 from service.policies.precedence import Subject, effective
 from service.policies.settings import Mode
 from service.simulation import advice_store, advisable, past_store, read_costs
-from service.simulation.advice import MOST_COMMITS, PERIOD, TOO_MANY, Advice, AdviceState, advised, worse
+from service.simulation.advice import MOST_COMMITS, PERIOD, TOO_MANY, Advice, AdviceState, advised, too_little, worse
 from service.simulation.errors import AdviceOutdatedError
 from service.simulation.fleet import Fleet
 from service.simulation.outcome import Outcome
@@ -83,11 +83,16 @@ def run_once(database: Database, write: Write) -> str:
     with reading(database.engine) as connection:
         due = advice_store.due(connection, now - _COMPUTED_EVERY, now - _COMPARED_EVERY, now, TABLES_AT_ONCE)
         known = {table_id: advice_store.find(connection, table_id) for table_id in due}
+        unknown = {table_id: too_little(*_written(connection, table_id, now)) for table_id in due}
     for table_id, last in known.items():
         if last and last.state in (AdviceState.APPLIED, AdviceState.KEPT) and _gives_way(database, last, now):
             continue
         if last and last.state is AdviceState.APPLIED:
             _compare(database, last, now)
+            continue
+        if because := unknown[table_id]:
+            # A reader process and all that is known of the table would only give the same answer.
+            _keep(database, Advice(table_id, now, AdviceState.NONE, because), now)
             continue
         try:
             found = write(table_id, now)
@@ -99,6 +104,12 @@ def run_once(database: Database, write: Write) -> str:
             found = Advice(table_id, now, AdviceState.NONE, "it could not be computed")
         _keep(database, found, now)
     return f"looked at the advice about {len(due)} tables"
+
+
+def _written(connection: Connection, table_id: str, now: datetime) -> tuple[int, float]:
+    """Returns the number of commits of writers in the period, and the seconds since the first of them."""
+    commits, first_at = commit_store.ingested(connection, table_id, now - PERIOD, now)
+    return commits, (now - first_at).total_seconds() if first_at else 0.0
 
 
 def _keep(database: Database, found: Advice, now: datetime) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ import sqlalchemy as sa
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, watch_store
-from service.db.engine import checkpoint, may_find, open_engine, reading, version, writing
+from service.db.engine import checkpoint, commit_watch, may_find, open_engine, reading, version, writing
 from service.delivery import queue_store
 from service.events.notifier import Notifier
 from service.lake.reader_pool import InProcess
@@ -29,6 +31,7 @@ from tests.integration.control_plane.planning import Service
 from tests.integration.serving import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.integration.control_plane.conftest import FakeClock
@@ -49,6 +52,99 @@ def test_each_commit_of_any_process_changes_the_version_and_nothing_else_does(sq
     checkpoint(engine)
     assert version(engine) == found[-1]
     other.dispose()
+
+
+def test_a_quiet_commit_is_not_new_and_hides_no_other_one(sqlite: sa.Engine) -> None:
+    watch, other = commit_watch(sqlite), open_engine(str(sqlite.url))
+
+    def add(engine: sa.Engine, *, quietly: bool = False) -> None:
+        with writing(engine, quietly=quietly) as connection:
+            connection.execute(sa.text("CREATE TABLE IF NOT EXISTS seen (id INTEGER)"))
+            connection.execute(sa.text("INSERT INTO seen VALUES (1)"))
+
+    assert watch.are_new()
+    assert not watch.are_new()
+    for _ in range(2):
+        add(sqlite, quietly=True)
+        assert not watch.are_new()
+    with suppress(ZeroDivisionError), writing(sqlite, quietly=True) as connection:
+        connection.execute(sa.text("INSERT INTO seen VALUES (1)"))
+        raise ZeroDivisionError
+    assert not watch.are_new()
+    # Another process knows nothing of the watch of this one.
+    for engine, quietly in ((sqlite, False), (other, False), (other, True)):
+        add(engine, quietly=quietly)
+        add(sqlite, quietly=True)
+        assert watch.are_new()
+        assert not watch.are_new()
+    other.dispose()
+
+
+def test_a_notification_wakes_only_ticks_that_may_find_something() -> None:
+    notifier, runs, is_due = Notifier(), list[str](), threading.Event()
+
+    def tick(name: str, is_due: Callable[[], bool]) -> Tick:
+        return Tick(name, 0.01, lambda: runs.append(name), idle_seconds=1000.0, is_due=is_due)
+
+    ticks = Ticks([tick("due", is_due.is_set), tick("never", lambda: False)], notifier, TaskHealth())
+    ticks.start()
+    try:
+        time.sleep(0.2)
+        notifier.notify()
+        time.sleep(0.3)
+        assert runs == []
+        is_due.set()
+        notifier.notify()
+        # A tick that finds something runs again.
+        assert eventually(lambda: len(runs) > 1, 60)
+        is_due.clear()
+        time.sleep(0.3)
+        ended = len(runs)
+        time.sleep(0.3)
+        assert len(runs) == ended
+    finally:
+        ticks.end(10.0)
+    assert set(runs) == {"due"}
+
+
+def test_a_notification_during_a_run_lets_the_tick_run_again() -> None:
+    notifier, begun, goes_on, runs = Notifier(), threading.Event(), threading.Event(), list[float]()
+
+    def run() -> bool:
+        runs.append(time.monotonic())
+        begun.set()
+        assert goes_on.wait(60)
+        return False
+
+    ticks = Ticks([Tick("tick", 0.05, run, idle_seconds=1000.0)], notifier, TaskHealth())
+    ticks.start()
+    try:
+        assert begun.wait(60)
+        notifier.notify()
+        time.sleep(0.3)
+        goes_on.set()
+        assert eventually(lambda: len(runs) == 2, 60)
+        time.sleep(0.3)
+        assert len(runs) == 2
+    finally:
+        ticks.end(10.0)
+
+
+def test_a_notification_wakes_only_listeners_that_may_find_something() -> None:
+    async def woken() -> list[bool]:
+        notifier, found = Notifier(), []
+        with notifier.listener() as any_one, notifier.listener(lambda: False) as nobody:
+            for call in (notifier.notify, notifier.close):
+                for listener in (any_one, nobody):
+                    listener.forget()
+                call()
+                for listener in (any_one, nobody):
+                    began = time.monotonic()
+                    await listener.wait(0.5)
+                    found.append(time.monotonic() - began < 0.4)
+        return found
+
+    assert asyncio.run(woken()) == [True, False, True, True]
 
 
 def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: sa.Engine, clock: FakeClock) -> None:

@@ -99,6 +99,53 @@ def test_tables_are_checked_together_and_only_changed_ones_are_read(
     assert watched.watch(ids[29]).failures == 1
 
 
+def test_tables_that_are_due_soon_share_a_poll_and_later_ones_wait(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    asked: list[set[str]] = []
+    reader = TableReader(engine, {}, 100)
+
+    def quiet(watches: Sequence[Watch], now: datetime) -> list[bool]:
+        asked.append({each.table_id for each in watches})
+        return reader.quiet(watches, now)
+
+    read = _Counting(engine)
+    watched = Watched(engine, clock, quiet=quiet, read=read)
+    ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(4)]
+    watched.poll()
+    times = dict(zip(ids, (0.0, 2.9, 3.1, 50.0), strict=True))
+    with writing(engine) as connection:
+        for each, seconds in times.items():
+            due_at = clock() + timedelta(seconds=10 + seconds)
+            of_table = schema.watches.c.table_id == each
+            connection.execute(schema.watches.update().where(of_table).values(next_poll_at=due_at))
+    read.times.clear()
+    watched.poll(9.9)
+    # Nothing is polled early alone.
+    assert not asked
+    watched.poll(0.1)
+    assert asked == [set(ids[:2])]
+    assert not read.times
+    assert watched.watch(ids[0]).next_poll_at == watched.watch(ids[1]).next_poll_at > clock() + timedelta(seconds=58)
+
+
+def test_many_due_tables_are_claimed_together_without_early_ones(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    watched = Watched(engine, clock, at_once=8)
+    ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(60)]
+    watched.poll()
+    with writing(engine) as connection:
+        for number, each in enumerate(ids):
+            due_at = clock() + timedelta(seconds=10 if number < 55 else 11)
+            of_table = schema.watches.c.table_id == each
+            connection.execute(schema.watches.update().where(of_table).values(next_poll_at=due_at))
+    clock.advance(10)
+    found = watched.observer.run_once()
+    assert watched.observer.pool.wait(60)
+    assert found.claimed == 55
+
+
 def test_tables_that_cannot_be_checked_together_are_polled_one_by_one(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:

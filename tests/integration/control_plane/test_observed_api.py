@@ -253,7 +253,8 @@ def test_snapshot_and_buckets_of_a_table(
     assert (found["num_partitions"], [p["path"] for p in found["partitions"]]) == (2, ["p=1"])
     assert (found["total"]["base_bytes"], found["total"]["log_bytes"], found["total"]["rows"]) == (440, 44, 30)
     assert found["log_ratio"] == 0.1
-    assert found["since_compaction"] == {"commits": 2, "bytes_written": 484, "at": None}
+    first = client.get("/v1/commits").json()["items"][-1]["completed_at"]
+    assert found["since_compaction"] == {"commits": 2, "bytes_written": 484, "at": None, "oldest_at": first}
     assert found["watch"]["failures"] == 0
     of_buckets = client.get(f"/v1/tables/{table_id}/buckets").json()
     one, two = of_buckets["partitions"]

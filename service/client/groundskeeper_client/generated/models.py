@@ -6008,6 +6008,8 @@ class SinceOut(Model, frozen=True, kw_only=True):
     """Bytes that these commits wrote"""
     at: datetime | None
     """When the last run completed; null if there was none"""
+    oldest_at: datetime | None
+    """When the first of these commits completed; null if there is none, or if an earlier version counted it"""
 
 
 class SizeClassOut(Model, frozen=True, kw_only=True):
