@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from jobs.errors import HudiError, refuse
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.jvm import translated
@@ -19,6 +20,7 @@ from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
 from jobs.problems.tables import HISTORY_INCOMPLETE
 
+_LOG_OF_HISTORY = ".commits_.archive."
 # Compared as texts, it is after all instants.
 _NO_INSTANT = "9" * 20
 
@@ -45,14 +47,14 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
     first = min((each.write.instant for each in active), default="")
     since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
     try:
-        archived = _archived(table, since)
+        archived, cut_off = _archived(table, since), _cut_off(table) if gone else ""
     except HudiError as error:
         return Past(active, first if gone else "", error.detail)
     # An archiver that died may have left instants on the active timeline that the history has, too.
     on_timeline = {each.write.instant for each in active}
     old = [each for each in archived if each.write.instant not in on_timeline]
     found = in_order(table, [*old, *active])
-    return Past(found, first if _not_among(found, gone) else "")
+    return Past(found, first if cut_off or _not_among(found, gone) else "", cut_off)
 
 
 def require_known(table: HudiTable, instants: Collection[str], past: Past) -> None:
@@ -84,3 +86,23 @@ def _archived(table: HudiTable, since: str) -> list[Commit]:
         listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since))
     found = {requested: commit_of(requested, completed or "", record) for requested, completed, record in listed}
     return [replace(each, write=replace(each.write, is_archived=True)) for each in found.values()]
+
+
+def _cut_off(table: HudiTable) -> str:
+    """Returns which log of the history ends in the midst of a block; "" if none does. Only tables before version 8 have
+    such logs, and Hudi skips such a block. An archival that failed has left it, or the file is damaged."""
+    if table.version >= WITH_COMPLETION_TIMES:
+        return ""
+    with translated("reading the archived timeline"):
+        log, path_of = table.jvm.hudi.common.table.log.HoodieLogFormat, table.jvm.hudi.common.model.HoodieLogFile
+        for entry in table.jvm.items(table.storage.listDirectEntries(table.meta.getArchivePath()).stream()):
+            if not str(entry.getPath().getName()).startswith(_LOG_OF_HISTORY):
+                continue
+            reader = log.newReader(table.storage, path_of(entry.getPath()), None)
+            try:
+                while reader.hasNext():
+                    if str(reader.next().getBlockType().name()) == "CORRUPT_BLOCK":
+                        return f"{entry.getPath().getName()} has a block that is cut off"
+            finally:
+                reader.close()
+    return ""

@@ -67,6 +67,19 @@ def current(
         raise
 
 
+def is_kept(table: HudiTable, as_of: str) -> bool:
+    """Returns whether no clean has removed rows as of the completion of this instant, which Hudi refuses to read then
+    (`TimelineUtils.validateTimestampAsOf`)."""
+    try:
+        with translated("looking for cleaned rows", expected=HudiError):
+            table.jvm.hudi.common.table.timeline.TimelineUtils.validateTimestampAsOf(table.meta, as_of)
+    except HudiError as error:
+        if "Cleaner cleaned up" not in error.detail:
+            raise
+        return False
+    return True
+
+
 def readable_by(table: HudiTable, spark: SparkSession) -> SparkSession:
     """Returns this session, in which Spark can read a table whose paths a key generator makes of times, from now on.
     Hudi's readers (1.2.0) take the field for a text there (`SparkParsePartitionUtil.getPartitionSchema`), and Spark's

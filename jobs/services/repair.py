@@ -255,7 +255,7 @@ class _Repair:
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
             in_vain = past_deletes.without_rows_after(commits, instants, partitions)
-            self._count(decided, [*in_vain, *in_doubt])
+            self._count(decided, sorted({*in_vain, *in_doubt}))
             self.repaired.superseded += decided.superseded + stray_rows.fewer_keys(strays, alive)
         self.repaired.repaired += tuple(instants)
         if lost:
@@ -292,7 +292,7 @@ class _Repair:
             self.repaired.instants += written
         partitions_of_rows = {path for path, _ in wrong.groups}
         in_vain = past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows)
-        self._count(decided, [*in_vain, *in_doubt])
+        self._count(decided, sorted({*in_vain, *in_doubt}))
         self.repaired.moved += wrong.count
         if wrong.groups:
             self._leave_out(wrong, instants)
