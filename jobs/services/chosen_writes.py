@@ -19,8 +19,15 @@ def chosen(
     writes to file groups without a bucket are repaired, if there is one where a repair writes or has taken it out of
     use."""
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
-    found = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
-    stale = [write for write in found if write.instant not in archived or write.instant in {*named, *waived}]
+    stale = [
+        write
+        for write in stale_writes(
+            (each.write for each in commits), misdated=misdated_instants(table, table.clock.frame)
+        )
+        if (write.instant not in archived or write.instant in {*named, *waived})
+        # Readers see the file groups of an archived overwrite again, with rows of later writes alone.
+        and not (write.doubt is Doubt.OVERWRITTEN and archived.issuperset(write.groups.values()))
+    ]
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     picked = [
         write
