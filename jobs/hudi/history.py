@@ -60,7 +60,7 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
 def require_known(table: HudiTable, instants: Collection[str], past: Past) -> None:
     """Raises RefusedError if the table has rows of one of these instants that are neither on its timeline nor in its
     history. Those without rows were rolled back."""
-    if counts := count_of_instants(table, _not_among(past.commits, instants)):
+    if counts := count_of_instants(table, _not_among(past.commits, instants), in_logs=True):
         found = f"{sum(counts.values())} rows of {', '.join(sorted(counts)[:5])}"
         refuse([HISTORY_INCOMPLETE.because(f"{found}: {past.because}" if past.because else found)])
 

@@ -162,13 +162,14 @@ def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
         return int(wanted.where(F.substring_index(FILE_NAME, "_", 1).isin(ids)).count())
 
 
-def count_of_instants(table: HudiTable, instants: Collection[str]) -> dict[str, int]:
-    """Returns the number of rows of each of these instants, without instants of which no base file has rows."""
+def count_of_instants(table: HudiTable, instants: Collection[str], *, in_logs: bool = False) -> dict[str, int]:
+    """Returns the number of rows of each of these instants, without instants of which no base file has rows unless they
+    count `in_logs`."""
     if not instants:
         return {}
     with translated("counting the rows of instants"):
         wanted = F.col(COMMIT_TIME).isin(sorted(instants))
-        if current(table, without_logs=True).where(wanted).isEmpty():
+        if not in_logs and current(table, without_logs=True).where(wanted).isEmpty():
             return {}
         # Logs may have replaced or deleted these rows since.
         counted = current(table).where(wanted).groupBy(COMMIT_TIME).count()
