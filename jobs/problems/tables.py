@@ -249,8 +249,8 @@ HISTORY_INCOMPLETE: Final = ProblemType(
     " copied with the table, or damaged, nobody knows these deletes.",
     example="250 rows of 20260101120000000",
     hint="Copy the history back if you have a copy (`.hoodie/timeline/history`; before table version 8 the folder that"
-    " `hoodie.archivelog.folder` names). Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if keys"
-    " exist twice, write the partitions again (`insert_overwrite`) with the right row of each key.",
+    " `hoodie.archivelog.folder` names). Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if"
+    " keys exist twice, write the partitions again (`insert_overwrite`) with the right row of each key.",
 )
 DELETES_UNREAD: Final = ProblemType(
     "deletes-unread",
