@@ -37,9 +37,9 @@ class Past:
 
 
 def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool = False) -> Past:
-    """Returns the commits since the first of these instants, or the last change of the number of buckets before it, and
-    all that replaced file groups; only those of the active timeline if that has all these instants. If `replacing`, all
-    that replaced file groups in any case."""
+    """Returns the commits since the first of these instants, or the last change of the number of buckets before it;
+    only those of the active timeline if that has all these instants. If `replacing`, also all that replaced file
+    groups, for which the whole history is read."""
     active = table.commits()
     gone = _not_among(active, instants)
     if not gone and not (replacing and instants):
@@ -47,7 +47,8 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
     first = min((each.write.instant for each in active), default="")
     since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
     try:
-        archived, cut_off = _archived(table, since), _cut_off(table) if gone else ""
+        archived = _archived(table, since, replacing=replacing)
+        cut_off = _cut_off(table) if gone else ""
     except HudiError as error:
         return Past(active, first if gone else "", error.detail)
     # An archiver that died may have left instants on the active timeline that the history has, too.
@@ -70,7 +71,7 @@ def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
     if not instants:
         return set()
     try:
-        found = _archived(table, min(instants))
+        found = _archived(table, min(instants), replacing=False)
     except HudiError:
         return set()
     return {each.write.instant for each in found} & {*instants}
@@ -81,9 +82,9 @@ def _not_among(commits: Sequence[Commit], instants: Collection[str]) -> list[str
     return [each for each in instants if each not in known]
 
 
-def _archived(table: HudiTable, since: str) -> list[Commit]:
+def _archived(table: HudiTable, since: str, *, replacing: bool) -> list[Commit]:
     with translated("reading the archived timeline"):
-        listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since))
+        listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since, replacing))
     found = {requested: commit_of(requested, completed or "", record) for requested, completed, record in listed}
     return [replace(each, write=replace(each.write, is_archived=True)) for each in found.values()]
 

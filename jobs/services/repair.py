@@ -30,7 +30,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.history import Past
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import FileSlice
+from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.stale_slices import lost_deletes
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -111,8 +111,7 @@ def repair_writes(
     accepted = set(order.params.accepted or ())
     repair = _Repair(table, lock, order, context, repaired := Repaired())
     groups_without_bucket.renew_ranges(table, lock, order.params.wait_seconds, context)
-    stale, left = repair.drop_groups_without_bucket(suspects)
-    commits = repair.past(suspects, replacing=True).commits
+    stale, left, commits = repair.drop_groups_without_bucket(suspects)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -208,8 +207,11 @@ class _Repair:
         due = {*instants, *(self.order.params.accepted or ())}
         return history.past_since(self.table, due, replacing=replacing)
 
-    def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
-        """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others."""
+    def drop_groups_without_bucket(
+        self, named: Collection[str]
+    ) -> tuple[list[StaleWrite], list[StaleWrite], Sequence[Commit]]:
+        """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others, and all
+        commits that were considered."""
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
@@ -219,7 +221,7 @@ class _Repair:
             stale, left = chosen(table, commits, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             if not groups_without_bucket.are_visible(table, stale):
-                return stale, left
+                return stale, left, commits
             # While nothing is out of use, a row that cannot be read costs readers nothing.
             self.context.step("checking the rows of stale writes")
             with groups_without_bucket.read(table, stale, commits, self.order.job_id):
@@ -301,8 +303,7 @@ class _Repair:
     def prove(
         self, decided: Decided, past: Past, later: past_deletes.Later, wrong: Misplaced | None = None
     ) -> list[str]:
-        """Raises RefusedError if rows to write may have been deleted since. Returns the accepted commits that may have
-        done so."""
+        """Raises RefusedError if rows may have been deleted since. Returns the accepted commits that may have."""
         accepted, stale = self.order.params.accepted or (), wrong.instants if wrong else ()
         proof = Proof(self.table, past, later.unread, accepted, stale)
         return proof.require(decided, apart=wrong.places if wrong else None)
