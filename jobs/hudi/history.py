@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from jobs.errors import HudiError, refuse
-from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.jvm import translated
@@ -20,7 +19,6 @@ from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
 from jobs.problems.tables import HISTORY_INCOMPLETE
 
-_LOG_OF_HISTORY = ".commits_.archive."
 # Compared as texts, it is after all instants.
 _NO_INSTANT = "9" * 20
 
@@ -48,7 +46,7 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
     since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
     try:
         archived = _archived(table, since, replacing=replacing)
-        cut_off = _cut_off(table) if gone else ""
+        cut_off = table.damage_of_history() if gone else ""
     except HudiError as error:
         return Past(active, first if gone else "", error.detail)
     # An archiver that died may have left instants on the active timeline that the history has, too.
@@ -87,23 +85,3 @@ def _archived(table: HudiTable, since: str, *, replacing: bool) -> list[Commit]:
         listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since, replacing))
     found = {requested: commit_of(requested, completed or "", record) for requested, completed, record in listed}
     return [replace(each, write=replace(each.write, is_archived=True)) for each in found.values()]
-
-
-def _cut_off(table: HudiTable) -> str:
-    """Returns which log of the history ends in the midst of a block; "" if none does. Only tables before version 8 have
-    such logs, and Hudi skips such a block. An archival that failed has left it, or the file is damaged."""
-    if table.version >= WITH_COMPLETION_TIMES:
-        return ""
-    with translated("reading the archived timeline"):
-        log, path_of = table.jvm.hudi.common.table.log.HoodieLogFormat, table.jvm.hudi.common.model.HoodieLogFile
-        for entry in table.jvm.items(table.storage.listDirectEntries(table.meta.getArchivePath()).stream()):
-            if not str(entry.getPath().getName()).startswith(_LOG_OF_HISTORY):
-                continue
-            reader = log.newReader(table.storage, path_of(entry.getPath()), None)
-            try:
-                while reader.hasNext():
-                    if str(reader.next().getBlockType().name()) == "CORRUPT_BLOCK":
-                        return f"{entry.getPath().getName()} has a block that is cut off"
-            finally:
-                reader.close()
-    return ""
