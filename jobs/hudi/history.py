@@ -35,9 +35,9 @@ class Past:
 
 
 def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool = False) -> Past:
-    """Returns the commits since the first of these instants, or the last change of the number of buckets before it, and
-    all that replaced file groups; only those of the active timeline if that has all these instants. If `replacing`, all
-    that replaced file groups in any case."""
+    """Returns the commits since the first of these instants, or the last change of the number of buckets before it;
+    only those of the active timeline if that has all these instants. If `replacing`, also all that replaced file
+    groups, for which the whole history is read."""
     active = table.commits()
     gone = _not_among(active, instants)
     if not gone and not (replacing and instants):
@@ -45,20 +45,21 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
     first = min((each.write.instant for each in active), default="")
     since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
     try:
-        archived = _archived(table, since)
+        archived = _archived(table, since, replacing=replacing)
+        cut_off = table.damage_of_history() if gone else ""
     except HudiError as error:
         return Past(active, first if gone else "", error.detail)
     # An archiver that died may have left instants on the active timeline that the history has, too.
     on_timeline = {each.write.instant for each in active}
     old = [each for each in archived if each.write.instant not in on_timeline]
     found = in_order(table, [*old, *active])
-    return Past(found, first if _not_among(found, gone) else "")
+    return Past(found, first if cut_off or _not_among(found, gone) else "", cut_off)
 
 
 def require_known(table: HudiTable, instants: Collection[str], past: Past) -> None:
     """Raises RefusedError if the table has rows of one of these instants that are neither on its timeline nor in its
     history. Those without rows were rolled back."""
-    if counts := count_of_instants(table, _not_among(past.commits, instants)):
+    if counts := count_of_instants(table, _not_among(past.commits, instants), in_logs=True):
         found = f"{sum(counts.values())} rows of {', '.join(sorted(counts)[:5])}"
         refuse([HISTORY_INCOMPLETE.because(f"{found}: {past.because}" if past.because else found)])
 
@@ -68,7 +69,7 @@ def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
     if not instants:
         return set()
     try:
-        found = _archived(table, min(instants))
+        found = _archived(table, min(instants), replacing=False)
     except HudiError:
         return set()
     return {each.write.instant for each in found} & {*instants}
@@ -79,8 +80,8 @@ def _not_among(commits: Sequence[Commit], instants: Collection[str]) -> list[str
     return [each for each in instants if each not in known]
 
 
-def _archived(table: HudiTable, since: str) -> list[Commit]:
+def _archived(table: HudiTable, since: str, *, replacing: bool) -> list[Commit]:
     with translated("reading the archived timeline"):
-        listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since))
+        listed = json.loads(table.jvm.reads.archivedCommits(table.meta, since, replacing))
     found = {requested: commit_of(requested, completed or "", record) for requested, completed, record in listed}
     return [replace(each, write=replace(each.write, is_archived=True)) for each in found.values()]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from jobs import contract
 from jobs.errors import CommitLostError, FileMissingError, HudiError, TableUpgradedError
 from jobs.format.meta_columns import OPERATION
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import azure_instants
 from jobs.hudi.boundaries import check_folders
 from jobs.hudi.file_listing import ListedFile, listed
@@ -20,6 +21,8 @@ from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
 
 T = TypeVar("T")
+
+_LOG_OF_HISTORY = ".commits_.archive."
 
 
 class OpenedTable(TableProperties):
@@ -194,6 +197,25 @@ class OpenedTable(TableProperties):
         """Returns whether the instant completed so long ago that it has left the active timeline."""
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
+
+    def damage_of_history(self) -> str:
+        """Returns which log of the history ends in the midst of a block; "" if none does. Only tables before version 8
+        have such logs, and Hudi skips such a block. An archival that failed has left it, or the file is damaged."""
+        if self.version >= WITH_COMPLETION_TIMES:
+            return ""
+        with translated("reading the archived timeline"):
+            log, path_of = self.jvm.hudi.common.table.log.HoodieLogFormat, self.jvm.hudi.common.model.HoodieLogFile
+            for entry in self.jvm.items(self.storage.listDirectEntries(self.meta.getArchivePath()).stream()):
+                if not str(entry.getPath().getName()).startswith(_LOG_OF_HISTORY):
+                    continue
+                reader = log.newReader(self.storage, path_of(entry.getPath()), None)
+                try:
+                    while reader.hasNext():
+                        if str(reader.next().getBlockType().name()) == "CORRUPT_BLOCK":
+                            return f"{entry.getPath().getName()} has a block that is cut off"
+                finally:
+                    reader.close()
+        return ""
 
     @reread
     def touched(self, requested: str) -> Touched | None:

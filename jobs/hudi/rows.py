@@ -67,6 +67,19 @@ def current(
         raise
 
 
+def is_kept(table: HudiTable, as_of: str) -> bool:
+    """Returns whether no clean has removed rows as of the completion of this instant, which Hudi refuses to read then
+    (`TimelineUtils.validateTimestampAsOf`)."""
+    try:
+        with translated("looking for cleaned rows", expected=HudiError):
+            table.jvm.hudi.common.table.timeline.TimelineUtils.validateTimestampAsOf(table.meta, as_of)
+    except HudiError as error:
+        if "Cleaner cleaned up" not in error.detail:
+            raise
+        return False
+    return True
+
+
 def readable_by(table: HudiTable, spark: SparkSession) -> SparkSession:
     """Returns this session, in which Spark can read a table whose paths a key generator makes of times, from now on.
     Hudi's readers (1.2.0) take the field for a text there (`SparkParsePartitionUtil.getPartitionSchema`), and Spark's
@@ -149,13 +162,14 @@ def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
         return int(wanted.where(F.substring_index(FILE_NAME, "_", 1).isin(ids)).count())
 
 
-def count_of_instants(table: HudiTable, instants: Collection[str]) -> dict[str, int]:
-    """Returns the number of rows of each of these instants, without instants of which no base file has rows."""
+def count_of_instants(table: HudiTable, instants: Collection[str], *, in_logs: bool = False) -> dict[str, int]:
+    """Returns the number of rows of each of these instants, without instants of which no base file has rows unless they
+    count `in_logs`."""
     if not instants:
         return {}
     with translated("counting the rows of instants"):
         wanted = F.col(COMMIT_TIME).isin(sorted(instants))
-        if current(table, without_logs=True).where(wanted).isEmpty():
+        if not in_logs and current(table, without_logs=True).where(wanted).isEmpty():
             return {}
         # Logs may have replaced or deleted these rows since.
         counted = current(table).where(wanted).groupBy(COMMIT_TIME).count()

@@ -298,10 +298,10 @@ public class StorageReads {
     return commits(meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants(), names, "");
   }
 
-  // The same of the archived timeline, of commits that were requested at `since` or later; and, however old, those that
-  // replaced files.
-  public String archivedCommits(HoodieTableMetaClient meta, String since) throws IOException {
-    return commits(meta.getArchivedTimeline("0", false), new ArrayList(), since);
+  // The same of the archived timeline, of commits that were requested at `since` or later; and, if `replacing`, of all
+  // that replaced files, which reads the whole history.
+  public String archivedCommits(HoodieTableMetaClient meta, String since, boolean replacing) throws IOException {
+    return commits(meta.getArchivedTimeline(replacing ? "0" : since, false), new ArrayList(), since);
   }
 
   private static String commits(HoodieTimeline timeline, List known, String since) throws IOException {

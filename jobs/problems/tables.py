@@ -244,13 +244,13 @@ PARAMS_INVALID: Final = ProblemType(
 HISTORY_INCOMPLETE: Final = ProblemType(
     "history-incomplete",
     "The table's history lacks commits whose rows shall be moved",
-    why="Writers may have deleted keys of these rows since, and a repair must not bring them back. It finds the deletes"
-    " by the commits after those that it repairs: on the active timeline, and then in the history. If the history was"
-    " removed, not copied with the table, or damaged, nobody knows these deletes.",
+    why="Writers may have deleted keys of these rows since, and a repair must not bring them back. The commits after"
+    " the repaired ones name the deletes, on the active timeline or in the history. If the history was removed, not"
+    " copied with the table, or damaged, nobody knows these deletes.",
     example="250 rows of 20260101120000000",
-    hint="Copy the history back (before table version 8 `.hoodie/archived`, else `.hoodie/timeline/history`) if you"
-    " have a copy. Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if keys exist twice, write"
-    " the partitions again (`insert_overwrite`) with the right row of each key.",
+    hint="Copy the history back if you have a copy (`.hoodie/timeline/history`; before table version 8 the folder that"
+    " `hoodie.archivelog.folder` names). Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if"
+    " keys exist twice, write the partitions again (`insert_overwrite`) with the right row of each key.",
 )
 DELETES_UNREAD: Final = ProblemType(
     "deletes-unread",

@@ -18,8 +18,8 @@ from jobs.services import groups_without_bucket
 
 def chosen(
     table: HudiTable, named: Collection[str], waived: Collection[str]
-) -> tuple[list[Commit], list[StaleWrite], list[StaleWrite]]:
-    """Returns the commits as far back as needed, the stale writes to repair, and those to leave alone; archived ones
+) -> tuple[list[StaleWrite], list[StaleWrite], list[Commit]]:
+    """Returns the stale writes to repair, those to leave alone, and the commits as far back as needed; archived writes
     only if they are named or waived. All writes to file groups without a bucket are repaired, if there is one where a
     repair writes or has taken it out of use. A proved write is left alone only if it is `waived`, and no job could know
     its rows. Raises RefusedError if the history does not have a named one."""
@@ -28,7 +28,13 @@ def chosen(
     commits = past.commits
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
     every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
-    stale = [write for write in every if write.instant not in archived or write.instant in {*named, *waived}]
+    stale = [
+        write
+        for write in every
+        if (write.instant not in archived or write.instant in {*named, *waived})
+        # Readers see the file groups of an archived overwrite again, with rows of later writes alone.
+        and not (write.doubt is Doubt.OVERWRITTEN and archived.issuperset(write.groups.values()))
+    ]
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     only_marks = bool(waived) and bool(preflight.of_recovered_rows(table))
     due = {
@@ -46,7 +52,7 @@ def chosen(
     for write in groups_without_bucket.writes_to_them(table, on_timeline, {*due, *named}):
         known = due.get(write.instant, write)
         due[write.instant] = replace(known, groups={**write.groups, **known.groups})
-    return commits, list(due.values()), left
+    return list(due.values()), left, commits
 
 
 def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[str]) -> list[Problem]:
@@ -54,5 +60,5 @@ def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[st
     problems = preflight.of_recovered_rows(table)
     if not problems or not params.accepted or named:
         return problems
-    _, due, _ = chosen(table, named, params.accepted)
+    due, _, _ = chosen(table, named, params.accepted)
     return problems if due else []

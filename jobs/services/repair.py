@@ -30,7 +30,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.history import Past
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import FileSlice
+from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.stale_slices import lost_deletes
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -87,7 +87,7 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     suspects = order.params.instants or ()
     problems = [*preflight.of_repair(table), *due_writes.not_recoverable(table, order.params, suspects)]
     if order.dry_run:
-        commits, stale, left = due_writes.chosen(table, suspects, order.params.accepted or ())
+        stale, left, commits = due_writes.chosen(table, suspects, order.params.accepted or ())
         problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
@@ -114,8 +114,7 @@ def repair_writes(
     accepted = set(order.params.accepted or ())
     repair = _Repair(table, lock, order, context, repaired := Repaired())
     groups_without_bucket.renew_ranges(table, lock, order.params.wait_seconds, context)
-    stale, left = repair.drop_groups_without_bucket(suspects)
-    commits = repair.past(suspects, replacing=True).commits
+    stale, left, commits = repair.drop_groups_without_bucket(suspects)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -211,16 +210,19 @@ class _Repair:
         due = {*instants, *(self.order.params.accepted or ())}
         return history.past_since(self.table, due, replacing=replacing)
 
-    def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
-        """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others."""
+    def drop_groups_without_bucket(
+        self, named: Collection[str]
+    ) -> tuple[list[StaleWrite], list[StaleWrite], Sequence[Commit]]:
+        """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others, and all
+        commits that were considered."""
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
-            commits, stale, left = due_writes.chosen(table, named, self.order.params.accepted or ())
+            stale, left, commits = due_writes.chosen(table, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             refuse(preflight.of_recovered_rows(table) if stale else [])
             if not groups_without_bucket.are_visible(table, stale):
-                return stale, left
+                return stale, left, commits
             # While nothing is out of use, a row that cannot be read costs readers nothing.
             self.context.step("checking the rows of stale writes")
             with groups_without_bucket.read(table, stale, commits, self.order.job_id):
@@ -256,7 +258,7 @@ class _Repair:
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
             in_vain = past_deletes.without_rows_after(commits, instants, partitions)
-            self._count(decided, [*in_vain, *in_doubt])
+            self._count(decided, sorted({*in_vain, *in_doubt}))
             self.repaired.superseded += decided.superseded + stray_rows.fewer_keys(strays, alive)
         self.repaired.repaired += tuple(instants)
         if lost:
@@ -293,7 +295,7 @@ class _Repair:
             self.repaired.instants += written
         partitions_of_rows = {path for path, _ in wrong.groups}
         in_vain = past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows)
-        self._count(decided, [*in_vain, *in_doubt])
+        self._count(decided, sorted({*in_vain, *in_doubt}))
         self.repaired.moved += wrong.count
         if wrong.groups:
             self._leave_out(wrong, instants)
@@ -302,8 +304,7 @@ class _Repair:
     def prove(
         self, decided: Decided, past: Past, later: past_deletes.Later, wrong: Misplaced | None = None
     ) -> list[str]:
-        """Raises RefusedError if rows to write may have been deleted since. Returns the accepted commits that may have
-        done so."""
+        """Raises RefusedError if rows may have been deleted since. Returns the accepted commits that may have."""
         accepted, stale = self.order.params.accepted or (), wrong.instants if wrong else ()
         proof = Proof(self.table, past, later.unread, accepted, stale)
         return proof.require(decided, apart=wrong.places if wrong else None)

@@ -237,6 +237,8 @@ def _keys_at(
     instants, _ = _instants(absent, COMMIT_TIME)
     for instant in instants:
         at = next((each.completed or each.write.instant for each in commits if each.write.instant == instant), instant)
+        if not rows.is_kept(table, at):
+            continue  # If the files that name later deletes are gone as well, the repair is refused (`unread_deletes`).
         # The stray rows themselves may have been visible then, in file groups that are out of use now.
         past = rows.current(table, as_of=at).where((F.col(COMMIT_TIME) != instant) & ~is_dropped).select(*KEY)
         found.append(absent.where(F.col(COMMIT_TIME) == instant).join(past, KEY, "left_semi"))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _ANY_BUCKET = -1
 _INSTANTS_NAMED = 20
+_NAMES = ["p", "b", "i", "n"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,11 @@ class Proof:
             refuse([HISTORY_INCOMPLETE.because(f"{what}: {self.past.because}" if self.past.because else what)])
         if refused := {instant: count for instant, count in counts.items() if instant not in self.accepted}:
             first = sorted(refused)[:_INSTANTS_NAMED]
-            refuse([DELETES_UNREAD.because(", ".join(f"{refused[each] or 'other'} rows by {each}" for each in first))])
+            texts = (
+                f"{refused[each]} rows by {each}" if refused[each] else f"those that {each} missed in wrong buckets"
+                for each in first
+            )
+            refuse([DELETES_UNREAD.because(", ".join(texts))])
         return sorted(counts)
 
     def _groups(self, decided: Decided, apart: DataFrame | None) -> Iterable[tuple[str, int, str, str | None, int]]:
@@ -96,6 +101,3 @@ class Proof:
             rows = rows.select(*stray_rows.KEY, stray_rows.INSTANT, stray_rows.NOW_AT)
             found = rows.mapInArrow(with_bucket, "p string, b int, i string, n string").groupBy(*_NAMES).count()
             return [tuple(row) for row in found.collect()]
-
-
-_NAMES = ["p", "b", "i", "n"]

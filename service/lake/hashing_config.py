@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jobs.format.bucket_rules import BucketRulesError
 from jobs.format.hashing_config import BASELINE, FOLDER, SUFFIX, DamagedConfigError, HashingConfig, file_name
-from service.lake.history import is_archived
+from service.lake.history import is_archived, is_forgotten
 from service.lake.storage import MAX_CONFIG_BYTES, Storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import Timeline
@@ -45,6 +45,8 @@ def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeli
         if instant in rescaling:
             continue
         stands = instant == BASELINE or timeline.completed(instant) or is_archived(storage, config, timeline, instant)
+        # Writers follow a config whose commit nobody can look up any more, and so do its files.
+        stands = stands or is_forgotten(storage, config, timeline, instant)
         (committed if stands else dangling).append(instant)
     in_force = read_hashing_config(storage, committed[-1]) if committed else None
     return HashingConfigs(

@@ -23,6 +23,14 @@ def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, reque
     return lsm_history.has(storage, config, requested_time)
 
 
+def is_forgotten(storage: Storage, config: TableConfig, timeline: Timeline, requested_time: str) -> bool:
+    """Returns whether the history lacks the time of an instant that is older than the active timeline: it was removed,
+    or not copied with the table."""
+    if config.timeline_layout < 2 or timeline.starts_at is None or requested_time >= timeline.starts_at:
+        return False
+    return not lsm_history.reaches(storage, config, requested_time)
+
+
 def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[tuple[Archived, ...], bool]:
     """Returns the archived instants that were requested at `since` or later, in the order of their times, and whether
     all files that may contain such instants could be read. Only those files are read. Raises StorageError."""

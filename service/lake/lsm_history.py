@@ -66,6 +66,11 @@ def has(storage: Storage, config: TableConfig, requested_time: str) -> bool:
     return _attempted(search)
 
 
+def reaches(storage: Storage, config: TableConfig, requested_time: str) -> bool:
+    """Returns whether the history has instants as old as this one. Raises StorageError."""
+    return _attempted(lambda: any(first <= requested_time for first, _, _ in _files(storage, config)))
+
+
 def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[Found, bool]:
     """Returns the archived instants that were requested at `since` or later, and whether the manifest and all files
     that may contain such instants could be read. Raises StorageError."""

@@ -77,6 +77,12 @@ def test_a_config_without_a_commit_is_dangling_and_not_in_force(tmp_path: Path) 
     assert configs.dangling == ("005",)
 
 
+def test_a_config_from_before_the_active_timeline_is_in_force_if_no_history_reaches_back_to_it(tmp_path: Path) -> None:
+    configs = read(tmp_path, [BASELINE, "005"], ["006_007.deltacommit"])
+    assert configs.in_force is not None
+    assert (configs.in_force.instant, configs.dangling) == ("005", ())
+
+
 def test_a_folder_without_a_committed_config_is_unusable(tmp_path: Path) -> None:
     assert read(tmp_path, ["005"], ["005.replacecommit.requested"]) == HashingConfigs(unusable=True)
 

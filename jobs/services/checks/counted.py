@@ -42,12 +42,18 @@ def keys(examined: Examined) -> Iterator[Finding]:
             " folder.",
         )
     if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
+        first = (
+            "Rows are in wrong buckets, too: first run the `repair` that the finding `rows-in-wrong-bucket` names,"
+            " which keeps the newest row of each key. If keys exist twice afterwards: decide"
+            if any(each.misplaced for each in found)
+            else "Decide"
+        )
         yield Finding(
             "duplicate-keys",
             "Keys exist more than once in their partition",
             twice,
             "Readers see both rows; an update changes one of them.",
-            "Decide which row is right, and write the partition again without the other (`insert_overwrite`; with"
+            f"{first} which row is right, and write the partition again without the other (`insert_overwrite`; with"
             " consistent hashing, a `repair` of that overwrite has to follow).",
         )
     yield from _of_forms(sum((Counter(each.forms) for each in found), Counter()))

@@ -13,7 +13,7 @@ from jobs.contract import JobKind
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from jobs.format.stale_writes import RESCALE, StaleWrite
+from jobs.format.stale_writes import RESCALE, StaleWrite, dated
 from jobs.hudi import hashing_config, rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import Touched
@@ -186,7 +186,7 @@ class Later:
             key = (each.write.instant, is_later)
             if key not in self._read:
                 self._read[key] = deleted_keys(self._table, each if is_later else _only(each, logs))
-                if is_later:
+                if is_later and dated(each.write.instant, each.extra) > first:
                     self._unread[each.write.instant] = unread_deletes(self._table, each)
             found += [item for item in self._read[key] if is_later or item.ordering is not None]
         return _by_place(self._table, found, wrong=False)
