@@ -74,9 +74,9 @@ def current(
 
 
 def _misreads_some_columns(table: HudiTable) -> bool:
-    """Returns whether Hudi's readers need all columns of this table. Where a payload class merges rows, the merged row
-    has only the columns of the query, and is then read by the positions of all columns (`BufferedRecord.project`,
-    1.2.0): the read fails, or takes one column for another."""
+    """Returns whether Hudi's readers need all columns of this table. Where a payload class merges rows, some rows of
+    logs have only the columns of the query, and are then read by the positions of all columns
+    (`BufferedRecord.project`, 1.2.0), which fails, or would take one column for another of its type."""
     if not table.is_merge_on_read:
         return False
     try:
