@@ -124,7 +124,7 @@ def merged_rows(table: HudiTable, storage: Storage, partitions: Collection[str],
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, models)))
-    return rows.of_partitions(table, partitions, rows.current(table, spark=spark))
+    return rows.of_partitions(table, partitions, rows.current(table, all_columns=True, spark=spark))
 
 
 def _require_all_rows(

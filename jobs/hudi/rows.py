@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import HudiError, RefusedError
@@ -17,7 +18,7 @@ from jobs.problems.tables import TYPES_NOT_READABLE
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from jobs.contract import Problem
     from jobs.format.stale_writes import Group
@@ -45,13 +46,15 @@ def current(
     as_of: str | None = None,
     by_listing: bool = False,
     without_logs: bool = False,
+    all_columns: bool = False,
     spark: SparkSession | None = None,
 ) -> DataFrame:
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
     Filters skip no files. `by_listing`: files are found by listing the storage, not by the metadata table.
-    `without_logs`: only base files are read, so that filters skip row groups. `spark` is the session to read with, a
-    new one by default. Raises `RefusedError` for a table with types that Spark does not know.
+    `without_logs`: only base files are read, so that filters skip row groups. `all_columns`: the caller reads all of
+    them. `spark` is the session to read with, a new one by default. Raises `RefusedError` for a table with types that
+    Spark does not know.
     """
     reader = readable_by(table, spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing
@@ -60,7 +63,10 @@ def current(
         reader = reader.option("hoodie.datasource.query.type", "read_optimized")
     try:
         with translated("opening the table's rows"):
-            return with_times(table, (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path))
+            frame = (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
+            if not (all_columns or without_logs) and _misreads_some_columns(table):
+                frame = _reading_all_columns(frame)
+            return with_times(table, frame)
     except HudiError as error:
         if problems := not_readable(table):
             raise RefusedError(problems) from error
@@ -78,6 +84,26 @@ def is_kept(table: HudiTable, as_of: str) -> bool:
             raise
         return False
     return True
+
+
+def _misreads_some_columns(table: HudiTable) -> bool:
+    """Returns whether Hudi's readers need all columns of this table. Where a payload class merges rows, some rows of
+    logs have only the columns of the query, and are then read by the positions of all columns
+    (`BufferedRecord.project`, 1.2.0), which fails, or would take one column for another of its type."""
+    if not table.is_merge_on_read:
+        return False
+    try:
+        return merging.merging_of(table).mode == "CUSTOM"
+    except RefusedError:
+        return False  # Hudi's readers fail.
+
+
+def _reading_all_columns(frame: DataFrame) -> DataFrame:
+    """Returns the same rows, of which Spark always reads all columns, whatever a query selects."""
+    spark = frame.sparkSession
+    java: Any = frame._jdf
+    rows = java.queryExecution().toRdd()
+    return DataFrame(spark._jsparkSession.internalCreateDataFrame(rows, java.schema(), False), spark)
 
 
 def readable_by(table: HudiTable, spark: SparkSession) -> SparkSession:
@@ -203,5 +229,8 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
         # The second condition is never true. Without that condition Hudi would look the keys up in a record index,
         # where it does not find keys of several fields (`RecordLevelIndexSupport`).
         wanted = F.col(RECORD_KEY).isin(sorted({key for _, key in keys})) | (F.col(RECORD_KEY) < "")
-        found = frame.where(wanted).select(PARTITION_PATH, RECORD_KEY)
+        rows = frame.where(wanted)
+        if _misreads_some_columns(table):
+            rows = _reading_all_columns(rows)
+        found = rows.select(PARTITION_PATH, RECORD_KEY)
         return set(keys) - {(row[0], row[1]) for row in found.collect()}
