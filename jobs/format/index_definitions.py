@@ -116,6 +116,15 @@ class Indexes:
             kept[COLUMN_STATISTICS] = {**self.stored[COLUMN_STATISTICS], "sourceFields": first}
         return Indexes(self.partitions - gone, kept, self.file_groups)
 
+    def without_keys(self) -> Indexes:
+        """Returns the indexes without the record index, which has one row for each key, and those that need it."""
+
+        def stays(name: str) -> bool:
+            return name != RECORDS and not name.startswith(SECONDARY)
+
+        kept = {name: each for name, each in self.stored.items() if stays(name)}
+        return Indexes(frozenset(filter(stays, self.partitions)), kept, self.file_groups)
+
     @property
     def has_records_by_partition(self) -> bool:
         return RECORDS in self.partitions & self.defined.keys() and self.defined[RECORDS].is_by_partition

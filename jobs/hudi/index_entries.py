@@ -72,14 +72,27 @@ def partitions_of_keys(table: HudiTable, keys: DataFrame) -> DataFrame:
     return keys.join(entries, RECORD_KEY)
 
 
-def _of_records(table: HudiTable, every: int) -> Differences:
-    """Compares partition path, key and file group of each row with the record index."""
+def has_right_records(table: HudiTable) -> bool:
+    """Returns whether the record index agrees with all rows whose key is there once. Reads the keys of all rows."""
+    found = _of_records(table, 1, alone=True)
+    return not (found.missing or found.beyond)
+
+
+def _of_records(table: HudiTable, every: int, *, alone: bool = False) -> Differences:
+    """Compares partition path, key and file group of each row with the record index. If `alone`, leaves out keys that
+    have several rows."""
     with translated("comparing the record index with the rows"):
         group = F.substring_index(FILE_NAME, "_", 1)
         rows = current(table).select(F.col(PARTITION_PATH), F.col(RECORD_KEY), group)
         info = F.col("recordIndexMetadata")
         entries = _entries_of(table, RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
-        return _differences(RECORDS, rows, entries, ("partition", "key", "file"), every)
+        names = ("partition", "key", "file")
+        rows, entries = rows.toDF(*names), entries.toDF(*names)
+        if alone:
+            of_key = names[:2] if indexes.indexes_of(table).has_records_by_partition else names[1:2]
+            twice = rows.groupBy(*of_key).count().where("count > 1")
+            rows, entries = (each.join(twice, [*of_key], "left_anti").select(*names) for each in (rows, entries))
+        return _differences(RECORDS, rows, entries, names, every)
 
 
 def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differences:

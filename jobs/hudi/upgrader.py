@@ -3,13 +3,16 @@ would change."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jobs.errors import HudiError
 from jobs.format.properties import parse_properties
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi import file_listing
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 
@@ -17,6 +20,9 @@ _PARTITIONS, _CHECKSUM = "hoodie.table.metadata.partitions", "hoodie.table.check
 # Indexes that table version 6 has (`EightToSevenDowngradeHandler`, 1.2.0).
 _OF_VERSION_6 = frozenset({"files", "column_stats", "bloom_filters", "record_index"})
 _WITH_INDEX_VERSIONS = 9
+# A schema in the history of schema on read, from version 8 on.
+_SCHEMA = re.compile(r"(?P<instant>\d{14,17})_\d+\.schemacommit")
+_ARCHIVE, _ARCHIVED = "hoodie.archivelog.folder", "archived"
 _PAYLOAD = "hoodie.compaction.payload.class"
 # The properties that Hudi 1.2.0 writes into a new table of version 6, by merge mode.
 _PAYLOADS = {
@@ -102,14 +108,28 @@ class Upgrader(ClientPart):
             properties = self._jvm.java.java.util.Properties()
             properties.putAll(self._jvm.map(lacking))
             hudi.common.table.HoodieTableConfig.update(meta.getStorage(), meta.getMetaPath(), properties)
+        if to_version < WITH_COMPLETION_TIMES:
+            self._rename_schemas(meta)
+
+    def _rename_schemas(self, meta: Any) -> None:
+        """Takes the completion times out of the names of the stored schemas (schema on read), as before version 8.
+        Hudi's change leaves them there, and its older versions then do not find the schemas: they read no values in
+        renamed columns (`FileBasedInternalSchemaStorageManager`, 0.15)."""
+        folder, path = meta.getSchemaFolderName(), self._jvm.hudi.storage.StoragePath
+        for name in file_listing.listed(self._jvm, meta.getStorage(), folder):
+            if found := _SCHEMA.fullmatch(name):
+                renamed = path(f"{folder}/{found['instant']}.schemacommit")
+                if not meta.getStorage().rename(path(f"{folder}/{name}"), renamed):
+                    raise HudiError(f"{name} could not be renamed")
 
     def _lacking(self, to_version: int) -> dict[str, str]:
         """Returns properties that Hudi before 1.0 needs and that Hudi's upgrader leaves out. Without the payload class
-        of a table that was made in version 9, Hudi 0.15 cannot read logs."""
+        of a table that was made in version 9, Hudi 0.15 cannot read logs. The archived instants are written to the
+        folder `archived`, but a table that was made in version 8 or 9 has another one in its properties."""
         had = self._table.properties
         if to_version >= WITH_COMPLETION_TIMES or self._table.version < WITH_COMPLETION_TIMES:
             return {}
-        lacking = {}
+        lacking = {} if had.get(_ARCHIVE, _ARCHIVED) == _ARCHIVED else {_ARCHIVE: _ARCHIVED}
         payload = _PAYLOADS.get(had.get("hoodie.record.merge.mode", ""))
         if payload and _PAYLOAD not in had and "hoodie.table.legacy.payload.class" not in had:
             lacking[_PAYLOAD] = payload

@@ -24,9 +24,7 @@ class RestoreResult(KindResult, frozen=True, kw_only=True):
     rolled_back: Annotated[Texts, Spec("Commits that are undone")] = UNSET
     writers_commits: Annotated[Count, Spec("Those of these commits that wrote rows")] = UNSET
     streams: Annotated[Texts, STREAMS] = UNSET
-    indexes_dropped: Annotated[Texts, Spec("Indexes of columns that came after the savepoint, which were dropped")] = (
-        UNSET
-    )
+    indexes_dropped: Annotated[Texts, Spec("Indexes that the restored table cannot have, which were dropped")] = UNSET
 
 
 KIND = Kind(

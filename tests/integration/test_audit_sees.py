@@ -286,6 +286,45 @@ def test_an_incremental_reader_misses_one_of_two_commits_with_the_same_completio
 
 
 @pytest.mark.exhaustive
+def test_logs_of_a_commit_whose_clock_was_set_back_before_the_base_file_of_their_slice(
+    spark: SparkSession, base: Path
+) -> None:
+    """The test renames the completed instant; readers go by the time of completion in its name."""
+    options = tables.write_table(spark, base, count=60, updates=1, partitioned=False)
+    run_job(spark, base, "compaction")
+    tables.upsert(tables.rows(spark, 0, 20, ts=5), base, options)
+    assert 5 in {row["ts"] for row in tables.collected(spark, base).rows}
+    timeline = base / ".hoodie" / "timeline"
+    first, *_, last = sorted(timeline.glob("*_*.deltacommit"))
+    instant, early = last.stem.partition("_")[0], int(first.stem.partition("_")[2]) + 1
+    moved = last.rename(timeline / f"{instant}_{early}.deltacommit")
+    for by_listing in (True, False):
+        assert 5 not in {row["ts"] for row in tables.collected(spark, base, by_listing=by_listing).rows}
+    (compaction,) = timeline.glob("*_*.commit")
+    expected = f"{instant} completed at {early}, before {compaction.stem.partition('_')[0]} of its slice in ''"
+    assert found(spark, base, index=INDEX)["logs-in-older-slices"] == expected
+    moved.rename(last)
+    assert 5 in {row["ts"] for row in tables.collected(spark, base).rows}
+    assert found(spark, base, index=INDEX) == {}
+
+
+@pytest.mark.exhaustive
+def test_a_clean_at_the_time_of_a_commit_takes_its_files_out_of_the_metadata_table(
+    spark: SparkSession, base: Path
+) -> None:
+    tables.write_table(spark, base, count=60, updates=2, partitioned=False, table_type=COW)
+    table = hudi_table(spark, base, INDEX)
+    instant = table.commits()[-1].write.instant
+    with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.clean.commits.retained": "1"}) as client:
+        client._client.clean(instant)
+    by_listing = tables.snapshot(spark, base, metadata=False)
+    assert tables.snapshot(spark, base, metadata=True) != by_listing
+    seen = found(spark, base, index=INDEX)
+    assert seen.keys() == {"instants-share-time", "metadata-table-out-of-step"}
+    assert seen["instants-share-time"] == f"{instant} (clean and commit)"
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("bytes_left", [0, 700])
 def test_a_replacement_whose_commit_was_written_in_part(spark: SparkSession, base: Path, bytes_left: int) -> None:
     """Hudi lists no file slices while it cannot read the file."""

@@ -184,3 +184,40 @@ def test_statistics_that_came_back_after_a_column_was_renamed_cover_its_old_name
 def _services(table_type: str) -> list[tuple[str, dict[str, Any]]]:
     found: list[tuple[str, dict[str, Any]]] = [("clustering", {"sort_by": ["fare"]})]
     return found + ([("compaction", {})] if table_type == MOR else [])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_first", [True, False])
+def test_beside_duplicate_keys_a_record_index_is_as_at_the_savepoint_or_dropped(
+    spark: SparkSession, base: Path, *, is_first: bool
+) -> None:
+    """The index was built before the savepoint, or after it, when the second row of the key had been deleted."""
+    no_small_files = {"hoodie.parquet.small.file.limit": "0", "hoodie.embed.timeline.server": "true"}
+    plain = tables.writer_options(
+        base, **FLAT, **indexed.FEW_FILES, **no_small_files, **{"hoodie.index.type": "SIMPLE"}
+    )
+    indexing = {**plain, **indexed.GLOBAL}
+    options = indexing if is_first else plain
+    tables.upsert(tables.rows(spark, 0, 20), base, options)
+    operation = "hoodie.datasource.write.operation"
+    second = tables.rows(spark, 0, 1, ts=5)
+    tables.upsert(second, base, {**options, operation: "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"})
+    to, before = saved(spark, base), tables.snapshot(spark, base)
+    assert len(before) == 21
+    if not is_first:
+        tables.upsert(second, base, {**options, operation: "delete"})
+        run_job(spark, base, "index", {"action": "build", "index": "record"}, index=None)
+    tables.upsert(tables.rows(spark, 10, 30, ts=7), base, indexing)
+
+    done = run_job(spark, base, "restore", to, index=None, writers_stopped=True).details
+
+    assert list(done.get("indexes_dropped", [])) == ([] if is_first else ["record_index"])
+    assert ("record_index" in hudi_table(spark, base, None).metadata_partitions) is is_first
+    assert index_note.unbuilt(hudi_table(spark, base, None)) is None
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+    tables.upsert(tables.rows(spark, 5, 25, ts=9), base, options)
+    found = sorted((row["id"], row["ts"]) for row in tables.collected(spark, base).rows)
+    assert found == sorted([("k0", 5), *((f"k{n}", 9 if n >= 5 else 0) for n in range(25))])
+    findings = run_job(spark, base, "audit", index=None).details["findings"]
+    assert {each["type"] for each in findings} - {"index-differs-from-rows"} == {"duplicate-keys"}
+    assert len(findings) == 1 + is_first

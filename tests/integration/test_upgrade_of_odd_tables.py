@@ -1,4 +1,5 @@
-"""The version of a table with typed partition fields, or of a copy whose files have times in another order, changes."""
+"""The version of a table with typed partition fields, of a copy whose files have times in another order, or of a table
+with a history of its schema or of its instants, changes."""
 
 from __future__ import annotations
 
@@ -8,9 +9,12 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from tests.integration import tables
+from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
+from tests.integration.test_evolved_schemas import ON_READ, RENAME, altering, values
 from tests.integration.test_repaired_keys import GENERATORS
 from tests.integration.test_repaired_keys import rows as rows_of
 from tests.integration.test_upgrade import change
@@ -76,4 +80,53 @@ def test_a_copy_with_times_in_another_order_keeps_rows_for_writers_and_cleans(
     run_job(spark, base, "cleaning", {"retain": 1}, index=None)
     run_job(spark, base, "archival", {"retain": 2}, index=None)
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == expected
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.parametrize("version", [9, 8])
+def test_hudi_0_15_finds_the_values_of_columns_that_schema_on_read_has_renamed(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    shape = {"table_type": "COPY_ON_WRITE", "partitioned": False, "num_buckets": None, "hoodie.index.type": "SIMPLE"}
+    tables.upsert(
+        tables.rows(spark, 0, 20).select("id", "ts", "city"),
+        base,
+        tables.writer_options(base, version=version, **shape),  # type: ignore[arg-type]
+    )
+    altering(spark, base, RENAME)()
+    before = dict(values(spark, base, "town"))
+    assert None not in before.values()
+    change(spark, base, 6, None)
+
+    options = {**tables.writer_options(base, version=6, **shape), ON_READ: "true"}  # type: ignore[arg-type]
+    with OldWriter("0.15.0") as old:
+        old.sql(f"SET {ON_READ}=true")
+        assert dict(old.read(base, ["id", "town"])) == before
+        rows = [["k1", 5, 501], ["k99", 5, 502]]
+        old.write(base, options, rows, "id string, ts long, town int")
+        expected = {**before, "k1": 501, "k99": 502}
+        assert dict(old.read(base, ["id", "town"])) == expected
+    assert dict(values(spark, base, "town")) == expected
+    newer = tables.rows(spark, 0, 1, ts=9).select("id", "ts", F.lit(503).alias("town"))
+    tables.upsert(newer, base, options)
+    change(spark, base, version, None)
+    assert dict(values(spark, base, "town")) == {**expected, "k0": 503}
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_archived_instants_are_there_in_each_version(spark: SparkSession, base: Path, table_type: str) -> None:
+    shape = {"table_type": table_type, "partitioned": False, "num_buckets": None, "hoodie.index.type": "SIMPLE"}
+    options = tables.write_table(spark, base, count=60, updates=4, metadata=False, **shape)  # type: ignore[arg-type]
+    if table_type == "MERGE_ON_READ":
+        run_job(spark, base, "compaction", index=None)
+        tables.upsert(tables.rows(spark, 0, 20, ts=5), base, options)
+    run_job(spark, base, "archival", {"retain": 2}, index=None)
+    archived, rows = hudi_table(spark, base, None).archived(), tables.snapshot(spark, base)
+    assert archived
+    for to in (6, 9):
+        change(spark, base, to, None)
+        assert hudi_table(spark, base, None).archived() == archived
+        assert tables.snapshot(spark, base) == rows
+    tables.upsert(tables.rows(spark, 0, 30, ts=7), base, options)
     assert run_job(spark, base, "audit", index=None).details["clean"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.errors import JobError
 from jobs.format.appearance import appearances, inversions
-from jobs.format.file_names import parse_log_file_name
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.kinds.archival import ArchivalParams
 from jobs.kinds.results import Cure
 from jobs.protocol.archival_limits import completed_commits, limits
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FILE = re.compile(r"(?P<requested>\d{14,})(_\d+)?\.(?P<action>[a-z]+)(\.(?P<state>requested|inflight))?")
 # The names of completed writes from table version 8 on.
 _WRITE = re.compile(r"(?P<requested>\d{14,})_(?P<completed>\d{14,})\.(commit|deltacommit|replacecommit)")
+# The action of an instant that has completed, by that of its plan.
+_COMPLETED_AS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 _WITH_REQUEST = frozenset({"commit", "deltacommit", "replacecommit", "clean"})
 # Hudi's archiver begins at 30 by default (`hoodie.keep.max.commits`).
 _MANY_COMMITS = 60
@@ -38,6 +40,7 @@ def files(examined: Examined) -> Iterator[Finding]:
     listed = examined.timeline_files
     states: dict[str, set[str]] = {}
     actions: dict[str, str] = {}
+    at_once: dict[str, set[str]] = {}
     completions: Counter[tuple[str, str]] = Counter()
     for name, file in listed.items():
         if (match := _FILE.fullmatch(name)) is None:
@@ -50,6 +53,7 @@ def files(examined: Examined) -> Iterator[Finding]:
         if action == "savepoint":  # A savepoint has the instant of its commit.
             continue
         states.setdefault(requested, set()).add(state or "completed")
+        at_once.setdefault(requested, set()).add(_COMPLETED_AS.get(action, action))
         if state is None:
             actions[requested] = action
             completions[requested, action] += 1
@@ -65,7 +69,6 @@ def files(examined: Examined) -> Iterator[Finding]:
         )
     # Hudi reads only one of several completed files. Before table version 8 there is only the last one, which has
     # overwritten the others.
-    # Two actions may have the same instant, if their clients give instants without a lock.
     if twice := {instant: f"{instant} ({number} times)" for (instant, _), number in completions.items() if number > 1}:
         yield Finding(
             "instant-completed-twice",
@@ -74,6 +77,16 @@ def files(examined: Examined) -> Iterator[Finding]:
             "Each runner has written the rows, so readers see them twice.",
             "Two runners executed one plan: let only one run table services. Restore a savepoint; or, with all writers"
             " stopped, delete the completion and the files of one of them, and build the metadata table anew.",
+        )
+    if shared := {time: f"{time} ({' and '.join(sorted(each))})" for time, each in at_once.items() if len(each) > 1}:
+        yield Finding(
+            "instants-share-time",
+            "Instants of different actions have the same time",
+            shared,
+            "The metadata table has one commit for each time, so the later action has undone there what the earlier "
+            "one had written: readers that use the metadata table miss new files, or look for deleted ones.",
+            "Clients that give instants without a common lock made them. Give all writers and services the same lock, "
+            "stop them, and build the metadata table anew. The finding stays until these instants are archived.",
         )
     headless = {instant for instant, found in states.items() if found == {"inflight"}}
     headless |= {
@@ -125,6 +138,17 @@ def order(examined: Examined) -> Iterator[Finding]:
             "The clocks of writers differ, or their time zones, and the table's timeline is in local time. Let all"
             " writers run in one zone with synchronized clocks, and compare the rows with their source.",
         )
+    if hidden := dict(_hidden_logs(examined)):
+        yield Finding(
+            "logs-in-older-slices",
+            "Logs count for older file slices than those to which they were written",
+            hidden,
+            "Readers skip these logs, so they see none of the rows, and a compaction leaves them out.",
+            "The completion time of a commit says to which slice its logs belong (table version 8 and later). The clock"
+            " was set back during the commit, or another machine with a wrong clock completed it. Stop all writers and "
+            "services. If nothing was compacted since, rename the file of the completed commit on the timeline, so "
+            "that the time behind the `_` is right; else write its rows again.",
+        )
     at: dict[str, list[str]] = {}
     for name in sorted(listed):
         if match := _WRITE.fullmatch(name):
@@ -139,6 +163,23 @@ def order(examined: Examined) -> Iterator[Finding]:
             "Writers without a common lock made them, or a clock that was set back. Give all writers the same lock, and"
             " let consumers read these commits again.",
         )
+
+
+def _hidden_logs(examined: Examined) -> Iterator[tuple[str, str]]:
+    """Yields commits that completed before the base files of slices to which they wrote logs, with one of these
+    slices (`HoodieFileGroup.getBaseInstantTime`, 1.2.0). Logs with the instant of their slice, as before table version
+    8, belong to that slice."""
+    for commit in examined.commits:
+        instant, completed = commit.write.instant, commit.completed
+        if completed >= instant:
+            continue
+        for partition, groups in commit.files.items():
+            there = [found for name in examined.files.get(partition, ()) if (found := parse_base_file_name(name))]
+            for file_id, paths in groups.items():
+                logs = [parse_log_file_name(path.rpartition("/")[2]) for path in paths]
+                bases = [each.instant for each in there if each.file_id == file_id and each.instant <= instant]
+                if any(log and log.instant == instant for log in logs) and (base := max(bases, default="")) > completed:
+                    yield instant, f"{instant} completed at {completed}, before {base} of its slice in '{partition}'"
 
 
 def lost_commits(examined: Examined) -> Iterator[Finding]:

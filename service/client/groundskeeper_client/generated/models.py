@@ -5560,7 +5560,7 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     written, so the query does not write them again
     """
     indexes_dropped: list[str] | UnsetType = UNSET
-    """Indexes of columns that came after the savepoint, which were dropped"""
+    """Indexes that the restored table cannot have, which were dropped"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
