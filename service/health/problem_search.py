@@ -157,9 +157,10 @@ class _Round:
     def _common(self) -> tuple[RareFacts | None, Sequence[PatternPolicy], Mapping[str, object]]:
         """Returns the facts that one query reads for all tables. If that fails, each table is read alone."""
         try:
+            is_any_rare = table_store.is_any_rare(self._engine, self._now)
             with reading(self._engine) as connection:
                 return (
-                    table_store.rare(connection, self._now),
+                    table_store.rare(connection, self._now) if is_any_rare else table_store.no_rare(),
                     policy_store.every(connection),
                     table_store.decided(connection, self._now),
                 )
