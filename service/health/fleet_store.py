@@ -28,6 +28,11 @@ _e = schema.events
 # The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 
+ANY_QUEUED = sa.select(_j.c.id).where(_IS_QUEUED).limit(1)
+"""Selects a queued job."""
+ANY_WEBHOOK = sa.select(_w.c.id).limit(1)
+"""Selects a webhook."""
+
 _UNFINISHED = [state.value for state in (*ACTIVE, JobState.UNKNOWN)]
 
 _RECENT = timedelta(hours=1)
