@@ -107,7 +107,6 @@ class Worker:
                 raise WorkerDiedError("one of its slots has died, see the log above")
         if self._is_old.is_set():
             logger.info("%s has reached the end of its lifetime and ends when its jobs have ended", self.id)
-        self._slots.wake()
         while self._slots.is_any_alive() and not self._stopping.wait(1.0):
             pass
         self._slots.join(self._lifetime.drain_seconds)

@@ -42,18 +42,16 @@ class Slots:
             thread.start()
 
     def is_any_alive(self) -> bool:
+        """Returns whether a thread has not ended. Threads that wait for a change see whether they shall take no
+        more."""
+        self._wake()
         return any(thread.is_alive() for thread in self._threads)
 
     def are_all_alive(self) -> bool:
         return all(thread.is_alive() for thread in self._threads)
 
-    def wake(self) -> None:
-        """Lets the threads that may not ask see whether they shall take no more."""
-        with self._guard:
-            self._guard.notify_all()
-
     def join(self, seconds: float) -> None:
-        self.wake()
+        self._wake()
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -88,6 +86,10 @@ class Slots:
         """Returns whether the calling slot is one of those that ask for any job."""
         with self._guard:
             return threading.get_ident() in self._asking
+
+    def _wake(self) -> None:
+        with self._guard:
+            self._guard.notify_all()
 
     def _serve(self) -> None:
         thread = threading.get_ident()

@@ -29,10 +29,9 @@ class CommitWatch:
     def quietly(self) -> Iterator[None]:
         """Lets a transaction that has begun to write, and is committed in the block, not count as new. No other one
         can commit within it; one that does so right afterwards may be missed, as a notification may be."""
-        with self._guard:
-            before = self._version()
-            is_first = before is not None and before == self._heard
+        before = self._version()
         yield
         with self._guard:
-            if is_first and before == self._heard:
+            # If not, an earlier commit is still new.
+            if before is not None and before == self._heard:
                 self._heard = self._version()

@@ -155,12 +155,13 @@ def rewrite(engine: Engine) -> None:
         raise DatabaseUnavailableError(_first_line(error)) from error
 
 
-def checkpoint(engine: Engine) -> None:
+def checkpoint(engine: Engine) -> int:
     """Copies the pages of SQLite's write-ahead log into the database, while others read and write. The copy may take a
-    tenth of a second. Raises DatabaseUnavailableError."""
+    tenth of a second. Returns how many pages the log has. Raises DatabaseUnavailableError."""
     try:
         with _reachable(engine), closing(engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").close()
+            _, pages, _ = connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            return int(pages)
     except sqlite3.OperationalError as error:
         raise DatabaseUnavailableError(_first_line(error)) from error
 

@@ -83,4 +83,6 @@ def _is_over(now: datetime | sa.BindParameter[datetime]) -> sa.ColumnElement[boo
     return sa.and_(_a.c.until.is_not(None), _a.c.until <= now)
 
 
+ANY = sa.select(_a.c.problem_id).limit(1)
+"""Selects an acknowledgement."""
 _EVERY = sa.select(_a).where(sa.not_(_is_over(sa.bindparam("now"))))

@@ -26,6 +26,11 @@ _d = schema.deliveries
 _e = schema.events
 
 
+ANY_QUEUED = sa.select(_j.c.id).where(_IS_QUEUED).limit(1)
+"""Selects a queued job."""
+ANY_WEBHOOK = sa.select(_w.c.id).limit(1)
+"""Selects a webhook."""
+
 _UNFINISHED = [state.value for state in (*ACTIVE, JobState.UNKNOWN)]
 
 _RECENT = timedelta(hours=1)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from service.db.engine import reading, writing
+from service.db.engine import may_find, reading, writing
 from service.delivery import outbox
 from service.events.notifier import Notifier
 from service.health import acknowledgement_store, problem_store
@@ -69,9 +69,10 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
                 log.info("Another replica has begun a round meanwhile, and writes the rest.")
                 return Round(len(found.problems))
             write(connection)
-    with writing(engine, quietly=True) as connection:
-        if problem_store.is_latest(connection, began):
-            acknowledgement_store.forget_ended(connection, began)
+    if may_find(engine, acknowledgement_store.ANY):
+        with writing(engine, quietly=True) as connection:
+            if problem_store.is_latest(connection, began):
+                acknowledgement_store.forget_ended(connection, began)
     cache.note_written(found.problems, {*(each.id for each in change.added), *(each.id for each in change.rewritten)})
     if change.opened or change.resolved:
         notifier.notify()

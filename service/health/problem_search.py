@@ -17,7 +17,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 
 from service.catalog.table_statistics import TableBacklog
-from service.db.engine import reading
+from service.db.engine import may_find, reading
 from service.health import fleet_store, problems, table_store
 from service.health.late_services import CURRENT
 from service.health.problem import HealthProblem, ProblemKind
@@ -157,9 +157,10 @@ class _Round:
     def _common(self) -> tuple[RareFacts | None, Sequence[PatternPolicy], Mapping[str, object]]:
         """Returns the facts that one query reads for all tables. If that fails, each table is read alone."""
         try:
+            is_any_rare = table_store.is_any_rare(self._engine, self._now)
             with reading(self._engine) as connection:
                 return (
-                    table_store.rare(connection, self._now),
+                    table_store.rare(connection, self._now) if is_any_rare else table_store.no_rare(),
                     policy_store.every(connection),
                     table_store.decided(connection, self._now),
                 )
@@ -258,11 +259,12 @@ def _of_the_rest(engine: Engine, now: datetime) -> tuple[Part, Collection[Proble
     def of_workers(connection: Connection) -> dict[str, object]:
         workers = worker_store.every(connection)
         lost = fleet_store.lost(connection, workers, now)
-        return {"backlogs": fleet_store.backlogs(connection, now), "workers": workers, "lost": lost}
+        backlogs = fleet_store.backlogs(connection, now) if may_find(engine, fleet_store.ANY_QUEUED) else ()
+        return {"backlogs": backlogs, "workers": workers, "lost": lost}
 
     workers = part(of_workers, (ProblemKind.GROUP_WITHOUT_WORKER, ProblemKind.WORKER_LOST)) or {}
     of_webhooks = (ProblemKind.WEBHOOK_FAILING, ProblemKind.WEBHOOK_DISABLED, ProblemKind.DELIVERIES_GIVEN_UP)
-    webhooks = part(fleet_store.webhooks, of_webhooks) or ()
+    webhooks = (part(fleet_store.webhooks, of_webhooks) or ()) if may_find(engine, fleet_store.ANY_WEBHOOK) else ()
     pause = part(pause_store.pause_of, (ProblemKind.JOBS_PAUSED,))
     of_catalogs = (ProblemKind.CATALOG_FAILING, ProblemKind.CATALOG_DIFFERS)
     catalogs = tuple((part(catalog_store.every, of_catalogs) or {}).values())

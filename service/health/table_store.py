@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from jobs.contract import JobKind, Problem
 from service.catalog import snapshot_store, watch_store
 from service.db import schema
-from service.db.engine import decoded
+from service.db.engine import decoded, may_find
 from service.health.fleet import FAILURES_SHOWN_FOR
 from service.health.late_services import CURRENT
 from service.health.polling import OVERDUE
@@ -28,7 +28,7 @@ from service.policies import store as policy_store
 from service.policies.precedence import Subject, effective_of_each
 from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.breaker import Breaker
-from service.queue.job import Job, JobState
+from service.queue.job import HELD, Job, JobState
 from service.queue.lock_sighting import LockSighting
 from service.scheduling import decision_store
 
@@ -162,6 +162,31 @@ def versions(
     return [Version(row[0], row[1], row[2], row[3], row[4], hash((row, decided.get(row[0])))) for row in rows]
 
 
+def no_rare() -> RareFacts:
+    return RareFacts({}, {}, {}, {}, {}, {})
+
+
+def _any_rare() -> sa.Select[Any]:
+    states = [JobState.UNKNOWN, JobState.QUEUED, *HELD]
+    rows = [
+        sa.select(_j.c.id).where(_FAILED, _j.c.created_at > sa.bindparam("since", type_=schema.UtcDateTime)),
+        sa.select(schema.breakers.c.table_id),
+        sa.select(schema.lock_looks.c.table_id).where(schema.lock_looks.c.holds_back),
+        sa.select(schema.incidents.c.id).where(schema.INCIDENT_IS_STANDING),
+        sa.select(schema.objective_states.c.table_id).where(schema.objective_states.c.missed.is_not(None)),
+        *(sa.select(_j.c.id).where(_j.c.state == sa.literal_column(f"'{each.value}'")) for each in states),
+    ]
+    return sa.select(sa.or_(*(each.exists() for each in rows)))
+
+
+_ANY_RARE = _any_rare()
+
+
+def is_any_rare(engine: Engine, now: datetime) -> bool:
+    """Returns whether any table may have a rare fact. Most services have none, and nine queries would find that out."""
+    return may_find(engine, _ANY_RARE, since=now - 2 * FAILURES_SHOWN_FOR)
+
+
 def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> RareFacts:
     breakers, jobs = defaultdict(list), defaultdict(list)
     for breaker in breaker_store.every(connection, now, table_ids):
@@ -222,6 +247,8 @@ def _failures(connection: Connection, now: datetime, table_ids: Collection[str] 
     newest_first = defaultdict(list)
     for row in connection.execute(failed if table_ids is None else failed.where(_j.c.table_id.in_(table_ids))):
         newest_first[row.table_id, row.kind].append(row)
+    if not newest_first:
+        return {}
     tables = {table for table, _ in newest_first}
     is_good = sa.and_(_j.c.state == JobState.SUCCEEDED.value, sa.not_(_j.c.dry_run))
     successes = (

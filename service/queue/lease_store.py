@@ -4,6 +4,7 @@ changes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -101,7 +102,7 @@ def take(
         }
         taken = job.evolve(**lease)
         try:
-            with connection.begin_nested():
+            with _undone_alone(connection):
                 connection.execute(
                     _j.update()
                     .where(_j.c.id == job.id, _j.c.attempt == job.attempt, _j.c.state == JobState.QUEUED.value)
@@ -120,6 +121,11 @@ def take(
         circumstance_store.count_lease(connection, worker_id)
         slot_use.charge(connection, job.table_id, slot_use.AT_LEAST, now)
         return taken
+
+
+def _undone_alone(connection: Connection) -> AbstractContextManager[object]:
+    """Lets the transaction go on after a statement that fails. SQLite itself undoes such a statement alone."""
+    return nullcontext() if connection.dialect.name == "sqlite" else connection.begin_nested()
 
 
 def slot_seconds_of_others(

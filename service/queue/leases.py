@@ -117,10 +117,11 @@ def lease(
     if not is_due:
         return None
     events: list[Event] = []
+    tables: dict[str, tuple[Registration, Sightings]] = {}  # By job id.
     with writing(database.engine, quietly=True) as connection:
 
         def may_start(job: Job) -> bool:
-            table, sightings = _table_of(connection, job)
+            table, sightings = tables[job.id] = _table_of(connection, job)
             try:
                 check_declared(table.to_contract({}, database.cipher), permissions)
                 check_metastore(job.kind, job.params, permissions)
@@ -160,7 +161,7 @@ def lease(
             only_submitted=only_submitted,
         )
         outbox.publish(connection, events, now=now)
-        order = _work_order(connection, job, config, database.cipher, now) if job else None
+        order = _work_order(connection, job, config, database.cipher, now, known=tables.get(job.id)) if job else None
     if events:
         database.notifier.notify()
     return order
@@ -184,9 +185,16 @@ def _table_of(connection: Connection, job: Job) -> tuple[Registration, Sightings
 
 
 def _work_order(
-    connection: Connection, job: Job, config: LeaseConfig, cipher: SecretCipher, now: datetime
+    connection: Connection,
+    job: Job,
+    config: LeaseConfig,
+    cipher: SecretCipher,
+    now: datetime,
+    *,
+    known: tuple[Registration, Sightings] | None = None,
 ) -> WorkOrder:
-    table, sightings = _table_of(connection, job)
+    """`known` is what `_table_of` has read in this transaction."""
+    table, sightings = known or _table_of(connection, job)
     if loses_batches(job.kind, job.params, table, sightings):
         # The job was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})

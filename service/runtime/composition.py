@@ -21,7 +21,7 @@ from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, Token, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext
-from service.db.engine import checkpoint
+from service.db.checkpoints import Checkpoints
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
 from service.delivery.attempt_policy import DeliveryConfig
@@ -228,7 +228,8 @@ class Composition:
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
         if engine.dialect.name == "sqlite":
-            ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
+            copies = Checkpoints(engine)
+            ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, copies.run_once, is_due=copies.is_due))
             # Callers that wait for what this database cannot tell them by itself need not poll it.
             ticks.append(Tick("commits", _COMMITS_SECONDS, notifier.notify_here))
         ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from service.catalog import decision_times, watch_store
-from service.db.commit_watch import CommitWatch
-from service.db.engine import commit_watch, may_find, version
+from service.db.engine import commit_watch, may_find
 from service.locks.lock_watch import LockWatch
 from service.model.clock import Clock
 from service.notifications import store as notification_store
@@ -36,7 +34,6 @@ def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollReq
         "locks": lambda: locks.remembers_any or is_lock_wanted(),
         "hand-over": found_by(hand_over_store.ANY_WAITING),
         "notifications": found_by(notification_store.ANY),
-        "checkpoint": CommitWatch(partial(version, engine)).are_new,
         "commits": commit_watch(engine).are_new,
         "plan": found_by(decision_times.ANY_DUE),
     }

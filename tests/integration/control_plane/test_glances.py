@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -14,6 +15,8 @@ import sqlalchemy as sa
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, watch_store
+from service.db import checkpoints
+from service.db.checkpoints import Checkpoints
 from service.db.engine import checkpoint, commit_watch, may_find, open_engine, reading, version, writing
 from service.delivery import queue_store
 from service.events.notifier import Notifier
@@ -33,6 +36,8 @@ from tests.integration.serving import eventually
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
     from tests.integration.control_plane.conftest import FakeClock
 
@@ -78,6 +83,37 @@ def test_a_quiet_commit_is_not_new_and_hides_no_other_one(sqlite: sa.Engine) -> 
         assert watch.are_new()
         assert not watch.are_new()
     other.dispose()
+
+
+def test_a_short_log_is_copied_less_often_and_a_long_one_at_once(
+    sqlite: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies, now = Checkpoints(sqlite), [0.0]
+    monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def add(rows: int) -> None:
+        with writing(sqlite) as connection:
+            connection.execute(sa.text("CREATE TABLE IF NOT EXISTS seen (content TEXT)"))
+            connection.execute(sa.text("INSERT INTO seen VALUES (:content)"), [{"content": "x" * 4000}] * rows)
+
+    add(1)
+    assert copies.is_due()
+    copies.run_once()
+    now[0] = 60.0
+    assert not copies.is_due()
+    add(1)
+    assert copies.is_due()
+    copies.run_once()
+    add(1)
+    now[0] = 65.0
+    assert not copies.is_due()
+    now[0] = 66.1
+    assert copies.is_due()
+    add(1000)
+    copies.run_once()
+    assert not copies.is_due()
+    add(1)
+    assert copies.is_due()
 
 
 def test_a_notification_wakes_only_ticks_that_may_find_something() -> None:
