@@ -1,5 +1,6 @@
-"""Finds the overwrites and deletions of partitions that came after a stale write. The owner removed all rows of the
-partition then. Those of the stale write were in file groups out of use, so the overwrite did not replace these."""
+"""Finds the overwrites and deletions of partitions that came after a stale write. Their owner wanted to remove all rows
+of the partition. But the rows of the stale write were in file groups out of use, which an overwrite does not replace.
+"""
 
 from __future__ import annotations
 

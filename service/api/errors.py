@@ -11,7 +11,7 @@ from service.model.errors import GroundskeeperError
 class MediaTypeError(GroundskeeperError):
     type = "json-required"
     title = "Without a bearer token, a POST must be JSON"
-    hint = "Send the header `Content-Type: application/json`, which web pages can not forge."
+    hint = "Send the header `Content-Type: application/json`, which web pages cannot forge."
     why = (
         "A web page on another site could make your browser send calls: with the cookie of your session, or without any"
         " token while none exists. Such a page can make the browser POST a form or a text, but not JSON, so a POST of"

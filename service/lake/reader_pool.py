@@ -2,7 +2,7 @@
 service.
 
 Parsers of untrusted bytes may crash the interpreter (a recursive Avro schema does), loop without releasing its lock, or
-take all memory; and a storage may never answer. A process can be limited and killed; a thread can not.
+take all memory; and a storage may never answer. A process can be limited and killed; a thread cannot.
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ class PlanProtocol:
     removes_its_files: bool = True
     # The service begins no plan if a writer executes plans too, because writers take plans without any check.
     leaves_plans_to_writers: bool = True
-    takeover_is_atomic: bool = (
-        True  # No runner begins the plan between the proof of the other runner's death and the rollback.
-    )
+    # No runner begins the plan between the proof of the other runner's death and the rollback.
+    takeover_is_atomic: bool = True
 
 
 GOOD = PlanProtocol()
@@ -66,6 +65,5 @@ class PlanScenario:
     runners: int = 1  # Processes of Hudi that may execute the plan: writers with async services, or restarted ones.
     attempts: int = 2
     faults: PlanFaults = field(default_factory=PlanFaults)
-    hijacks: bool = (
-        False  # A runner of Hudi takes every inflight clustering, because it cannot check whether that has a runner.
-    )
+    # A runner of Hudi takes every inflight clustering, because it cannot check whether that has a runner.
+    hijacks: bool = False

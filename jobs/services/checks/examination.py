@@ -28,7 +28,7 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
 
 
 def of_table(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
-    """Returns what `examine` does, without a finding of the checks that could not be made."""
+    """Like `examine`, but without a finding about the checks that could not be made."""
     findings: list[DamageFound] = []
     examination = _Examination(table, context)
     first = examination.run(checks, "checking")

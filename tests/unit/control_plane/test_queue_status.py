@@ -43,7 +43,7 @@ NOBODY = (
         ),
         pytest.param(a_job(), [PLANNING], [worker()], "its turn", id="a dry run is in nobody's way"),
         pytest.param(a_job(dry_run=True), [CLUSTERING], [worker()], "its turn", id="nobody is in a dry run's way"),
-        pytest.param(a_job(kind=JobKind.AUDIT), [CLUSTERING], [worker()], "its turn", id="nor in an audit's"),
+        pytest.param(a_job(kind=JobKind.AUDIT), [CLUSTERING], [worker()], "its turn", id="nobody is in an audit's way"),
         pytest.param(a_job(), [], [], NOBODY, id="no worker"),
         pytest.param(a_job(), [], [worker(group="large")], NOBODY, id="only workers of another group"),
         pytest.param(a_job(), [], [worker(seen_seconds_ago=61)], NOBODY, id="a worker that is gone"),
@@ -71,14 +71,18 @@ NOBODY = (
         ),
         pytest.param(a_job(state=JobState.SUCCEEDED), [], [], None, id="an ended job waits for nothing"),
         pytest.param(
-            a_job(state=JobState.RUNNING, progress=Progress("executing")), [], [], None, id="nor one that runs"
+            a_job(state=JobState.RUNNING, progress=Progress("executing")),
+            [],
+            [],
+            None,
+            id="a running job waits for nothing",
         ),
         pytest.param(
             a_job(state=JobState.RUNNING, progress=Progress(f"planning{WAITS_FOR}the table's lock")),
             [],
             [],
             "the table's lock",
-            id="one whose step waits",
+            id="a running job whose step waits",
         ),
         pytest.param(
             a_job(
@@ -87,9 +91,9 @@ NOBODY = (
             [],
             [],
             "the table's lock, held for 3 h; its next attempt is in 90 s",
-            id="one that left its worker to others",
+            id="a job that left its worker to others",
         ),
-        pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that says nothing of itself"),
+        pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that does not tell its slots"),
     ],
 )
 def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str | None) -> None:
