@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from jobs.errors import refuse
+from jobs.errors import WritersActiveError, refuse
 from jobs.format.index_definitions import FILES
 from jobs.hudi import index_note
 from jobs.protocol import unique_keys
@@ -28,17 +28,25 @@ logger = logging.getLogger(__name__)
 def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str, ...]:
     """Drops the indexes of columns that the table does not have, and builds the metadata table anew unless it is
     complete and agrees with files and rows; returns the dropped indexes. Indexes of before are those in the note, and
-    may be missing by now. May be repeated. The lock must be held, and nothing may be in flight."""
+    may be missing by now. May be repeated. The lock must be held. Raises WritersActiveError if something has to be
+    built beside a write in flight, which a writer may have begun after an attempt that died."""
     table.reload()
     had = index_note.keep(table)
     kept = client.metadata_table.buildable(had)
-    if kept == had and _is_right(table, had):
+    is_right = kept == had and _is_right(table, had)
+    if not is_right or had.partitions - table.metadata_partitions:
+        if pending := table.pending_writes():
+            raise WritersActiveError(
+                f"In flight: {', '.join(f'{each.requested} ({each.action})' for each in pending)}."
+            )
+        refuse(unique_keys.refusals(table, had=kept))
+        # A listing cannot distinguish late files from committed ones.
+        remove_listed_late_files(client)
+        lock.verify()
+    if is_right:
         client.metadata_table.build_missing(had)
         return ()
-    refuse(unique_keys.refusals(table, had=kept))
     logger.warning("building the metadata table anew, as its indexes do not fit the restored rows")
-    remove_listed_late_files(client)
-    lock.verify()
     client.metadata_table.rebuild(had)
     lock.verify()
     return tuple(sorted(had.partitions - kept.partitions))
