@@ -4,10 +4,8 @@ A worker may be suspended in the midst of a call of Hudi's client: while a clean
 metadata table and of the table. When it goes on, others may have taken its lock and completed the same instant. Hudi
 only looks whether the inflight file exists, and would complete the instant once more. All times that Hudi gives to
 instants come from the table's clock (`jobs.hudi.instant_generators`), also in the metadata table, so the clock asks
-there. Nothing is asked while the last proof is younger than `FRESH_SECONDS`: no lock is taken from a client that has
-been silent for so short a time.
-
-Before table version 8 Hudi completes an instant without a time, in a file whose name another completion has, too.
+there. So does the storage before each other change (`jobs.hudi.held_storage`). Nothing is asked while the last proof is
+younger than `FRESH_SECONDS`: no lock is taken from a client that has been silent for so short a time.
 """
 
 from __future__ import annotations
@@ -37,6 +35,11 @@ class HeldLocks {
   // The lock that a job has just taken for what this thread does. No thread is the calling one.
   public HeldLock hold(Thread thread, long fresh) {
     return new HeldLock(thread == null ? Thread.currentThread() : thread, fresh);
+  }
+
+  // The calling thread takes a lock, so it holds none: locks are not re-entrant.
+  public void forget() {
+    HeldLock.forget();
   }
 }
 
@@ -68,6 +71,10 @@ class HeldLock {
     if (held != null) {
       held.prove();
     }
+  }
+
+  static void forget() {
+    BY_THREAD.remove(Thread.currentThread());
   }
 
   // Not private: Janino makes a static method of a private one, which is synchronized with all others of its class.

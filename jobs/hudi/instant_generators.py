@@ -16,7 +16,7 @@ from typing import Any
 
 from py4j.java_gateway import get_java_class
 
-from jobs.hudi import held_lock, janino
+from jobs.hudi import held_lock, held_storage, janino
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.lent_lock import LENT_LOCK
 
@@ -210,7 +210,8 @@ class FramedInstants extends InstantGeneratorV1 {
   }
 }
 """
-SOURCE = f"package groundskeeper;\n{held_lock.IMPORTS}{_IMPORTS}{_SOURCE}{held_lock.SOURCE}"
+_IMPORTED = f"{held_lock.IMPORTS}{held_storage.IMPORTS}{_IMPORTS}"
+SOURCE = f"package groundskeeper;\n{_IMPORTED}{_SOURCE}{held_lock.SOURCE}{held_storage.SOURCE}"
 
 
 class InstantGenerators:
@@ -231,6 +232,9 @@ class InstantGenerators:
         for key, value in LENT_LOCK.items():
             options.setProperty(key, value)
         self._framed.know(by_path, self._last_instant, options)
+        classes = _field(get_java_class(kinds.util.ReflectionUtils), "CLAZZ_CACHE").get(None)
+        for name, place in held_storage.CLASSES.items():
+            classes.put(name, kind.getClassLoader().loadClass(f"groundskeeper.{place}"))
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
         _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
         # The clock of each base path, and the number of jobs that use it. A reference here is needed, because Hudi's

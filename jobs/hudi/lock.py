@@ -70,7 +70,9 @@ class TableLock:
         server does not answer for that time, or for `AWAY_SECONDS`. Raises `StorageRefusedError` and
         `LockUnusableError` without waiting.
         """
-        sign = self._signature()
+        sign, locks = self._signature(), instant_generators(self._table.jvm).locks
+        with translated("taking the table's lock"):
+            locks.forget()
         started = time.monotonic()
         try:
             provider = self._acquire(checkpoint)
@@ -89,7 +91,7 @@ class TableLock:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            with proved_again(instant_generators(self._table.jvm).locks, lambda: self._is_lost(AWAY_SECONDS), thread):
+            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), thread):
                 yield self
         finally:
             self._release(provider)

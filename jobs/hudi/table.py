@@ -19,6 +19,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed_each
+from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.records import (
@@ -61,6 +62,8 @@ class HudiTable(OpenedTable):
     """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
+        # Storages that are opened from now on look at the lock (`jobs.hudi.held_storage`).
+        instant_generators(jvm)
         super().__init__(jvm, table)
         self.lock_wait_seconds = 0.0
         self._listing = SliceListing(self)

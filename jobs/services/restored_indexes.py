@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from jobs.errors import WritersActiveError
 from jobs.format.index_definitions import FILES, RECORDS
 from jobs.hudi import index_entries, index_note
 from jobs.protocol import unique_keys
@@ -29,7 +30,8 @@ def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str,
     """Drops the indexes of columns that the table does not have, and builds the metadata table anew unless it is
     complete and agrees with files and rows; returns the dropped indexes. Duplicate keys are no reason to fail, because
     the table is restored already. Indexes of before are those in the note, and may be missing by now. May be repeated.
-    The lock must be held, and nothing may be in flight."""
+    The lock must be held. Raises WritersActiveError if something has to be built beside a write in flight, which a
+    writer may have begun after an attempt that died."""
     table.reload()
     had = index_note.keep(table)
     kept = client.metadata_table.buildable(had)
@@ -37,18 +39,22 @@ def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str,
     if not had.partitions or (is_whole and _is_right(table, had)):
         index_note.forget(table)
         return ()
-    if unique_keys.refusals(table, had=kept):
-        if is_whole and _is_right(table, had.without_keys()) and _has_right_records(table, had):
-            index_note.forget(table)
-            return ()
+    has_duplicates = bool(unique_keys.refusals(table, had=kept))
+    if has_duplicates and is_whole and _is_right(table, had.without_keys()) and _has_right_records(table, had):
+        index_note.forget(table)
+        return ()
+    if pending := table.pending_writes():
+        raise WritersActiveError(f"In flight: {', '.join(f'{each.requested} ({each.action})' for each in pending)}.")
+    # A listing cannot distinguish late files from committed ones.
+    remove_listed_late_files(client)
+    lock.verify()
+    if has_duplicates:
         kept = kept.without_keys()
     elif kept == had and not table.metadata_partitions & had.partitions:
         # Hudi could not restore the metadata table that far, and has deleted it.
         client.metadata_table.build_missing(had)
         return ()
     logger.warning("building the metadata table anew, as its indexes do not fit the restored rows")
-    remove_listed_late_files(client)
-    lock.verify()
     client.metadata_table.rebuild(kept)
     lock.verify()
     return tuple(sorted(had.partitions - kept.partitions))

@@ -23,7 +23,7 @@ from jobs.job_context import JobContext
 from jobs.problems.tables import COLUMNS_CHANGED
 from jobs.protocol import preflight
 from jobs.protocol.replacement import POLL_SECONDS
-from jobs.protocol.writers import dead_writes
+from jobs.protocol.writers import dead_writes, roll_back_dead
 from jobs.services.stray_rows import INSTANT, KEY, Decided, without
 
 if TYPE_CHECKING:
@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, context: JobContext) -> Iterator[None]:
-    """Holds the table's lock at a moment when no write in flight conflicts with ours. Raises `WritersActiveError`."""
+    """Holds the table's lock at a moment when no write in flight conflicts with ours, after the writes of dead writers
+    were rolled back, among them those of earlier attempts. Raises `WritersActiveError`."""
     deadline = time.monotonic() + seconds
     context.step("waiting for writers to finish")
     while True:
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            roll_back_dead(table, lock, client, context.checkpoint)
         with lock.held(context.checkpoint):
             blocking = _blocking(table)
             if not blocking:

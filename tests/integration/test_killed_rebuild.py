@@ -3,14 +3,20 @@ indexes and their definitions. `test_indexes` loses such an attempt without a SI
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.hudi.held_lock import FRESH_SECONDS
+from jobs.hudi.metadata_table import MetadataTable
+from jobs.lock_errors import LockLostError
 from tests.integration import indexed, tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.indexed import COUNT, NOTE, assert_right, index_state
-from tests.integration.run import run_job, work_order
+from tests.integration.run import perform_order, run_job, work_order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,4 +68,36 @@ def test_a_killed_rebuild_is_reported_and_completed_by_the_next_one(
     assert tables.snapshot(spark, base) == rows
     tables.upsert(tables.rows(spark, 0, COUNT, ts=3), base, options)
     assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+def test_a_rebuild_that_was_frozen_deletes_no_metadata_table_that_the_next_attempt_has_built(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = indexed.write(spark, base, indexed.GLOBAL, table_type="COPY_ON_WRITE", partitioned=False)
+    first = work_order(base, "metadata_table", REBUILD, index=None, declared=STOPPED)
+    buildable, expected = MetadataTable.buildable, []
+
+    def others() -> None:
+        perform_order(spark, replace(first, attempt=2))
+        tables.upsert(tables.rows(spark, 10, COUNT + 10, ts=5), base, options)
+        expected.extend([index_state(spark, base), indexed.file_groups(base)])
+
+    def frozen(*given: Any) -> Any:
+        """Comes right before the deletion."""
+        monkeypatch.undo()
+        # What another worker and a writer do, is not done by the thread that had the lock.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(others).result()
+        time.sleep(FRESH_SECONDS)
+        return buildable(*given)
+
+    monkeypatch.setattr(MetadataTable, "buildable", frozen)
+    with pytest.raises(LockLostError):
+        perform_order(spark, first)
+
+    assert [index_state(spark, base), indexed.file_groups(base)] == expected
+    tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=6), base, options)
+    assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (COUNT + 20, 0)
     assert run_job(spark, base, "audit", index=None).details["clean"]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import HudiError, LeaseLostError
+from jobs.errors import HudiError, LeaseLostError, WritersActiveError
 from jobs.hudi import index_note
 from jobs.services import restored_indexes
 from tests.integration import indexed, tables
+from tests.integration.dying_job import DyingJob
 from tests.integration.run import hudi_table, perform_order, run_job, work_order
 from tests.integration.test_evolved_schemas import ON_READ, RENAME, altering, values
-from tests.integration.writers import At
+from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
+    from tests.integration.doomed import Spares
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 FLAT: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": COW}
@@ -105,6 +107,65 @@ def test_a_record_index_that_was_built_after_the_savepoint_has_all_keys(
     assert ids(spark, base) == 25
     audit = run_job(spark, base, "audit", index=None).details
     assert audit["clean"], audit
+
+
+@pytest.mark.exhaustive
+def test_the_attempt_after_a_restore_builds_no_index_beside_a_write_in_flight(spark: SparkSession, base: Path) -> None:
+    """Somebody has started a writer when the first attempt had restored the rows and was dead."""
+    options = tables.write_table(spark, base, count=20, **FLAT, **indexed.FEW_FILES)
+    to = saved(spark, base)
+    run_job(spark, base, "index", {"action": "build", "index": "record"}, index=None)
+    tables.upsert(tables.rows(spark, 10, 30, ts=1), base, {**options, **indexed.GLOBAL})
+    job = DyingJob(spark, work_order(base, "restore", to, index=None, writers_stopped=True))
+    job.die_at({"at": "step", "name": "comparing the indexes"})
+    writer = HeldWriter(tables.rows(spark, 0, 25, ts=2), base, options).start()
+    with pytest.raises(WritersActiveError):
+        job.finish()
+    writer.finish()
+    job.finish()
+    assert (ids(spark, base), {row["ts"] for row in tables.collected(spark, base).rows}) == (25, {2})
+    tables.upsert(tables.rows(spark, 5, 30, ts=3), base, {**options, **indexed.GLOBAL})
+    assert ids(spark, base) == 30
+    audit = run_job(spark, base, "audit", index=None).details
+    assert audit["clean"], audit
+
+
+BUILDING = "the building"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("version", "points"),
+    [
+        (9, ({"at": "before", "name": BUILDING}, {"at": "file", "name": ".hoodie/metadata/record_index/*"})),
+        (9, ({"at": "file", "name": ".hoodie/hoodie.properties.backup"}, {"at": "after", "name": BUILDING})),
+        (6, ({"at": "after", "name": "the restore"}, {"at": "after", "name": BUILDING})),
+    ],
+)
+def test_wherever_a_restore_is_killed_the_next_attempt_completes_the_indexes(
+    spark: SparkSession, base: Path, spares: Spares, version: int, points: tuple[dict[str, Any], ...]
+) -> None:
+    shape = {**FLAT, "version": version, **indexed.STATISTICS, **indexed.FEW_FILES}
+    options = tables.write_table(spark, base, count=20, **shape)
+    to, before = saved(spark, base), tables.snapshot(spark, base)
+    run_job(spark, base, "index", {"action": "build", "index": "record"}, index=None)
+    indexing = {**options, **indexed.GLOBAL}
+    tables.upsert(tables.rows(spark, 10, 30, ts=1), base, indexing)
+    job = DyingJob(spark, work_order(base, "restore", to, index=None, writers_stopped=True), spares)
+    for death in job.deaths(points):
+        assert death.result is None
+        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+
+    job.finish()
+
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+    assert not (base / indexed.NOTE).exists()
+    assert {"record_index", "column_stats"} <= hudi_table(spark, base, None).metadata_partitions
+    tables.upsert(tables.rows(spark, 0, 25, ts=2), base, indexing)
+    assert ids(spark, base) == 25
+    audit = run_job(spark, base, "audit", index=None).details
+    assert audit["clean"], audit
+    assert tables.left_behind(base) == []
 
 
 def _restore_as_before(table: HudiTable, client: WriteClient, _: object) -> tuple[str, ...]:

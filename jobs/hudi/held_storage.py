@@ -1,0 +1,115 @@
+"""Makes Hudi's storage (1.2.0) look at the table's lock before a thread that works under it changes anything.
+
+A worker may be suspended in the midst of a call of Hudi's client, for so long that others take its lock. When such a
+call goes on, it may delete what they have made: a build of an index reads all rows, then deletes the folder of the
+index and fills it anew, all before it asks for a time of the table's clock (`clearExistingMetadataPartition` of
+`HoodieBackedTableMetadataWriter`). Each change by the thread that holds the lock is therefore a place where
+`jobs.hudi.held_lock` asks, too. Other threads, and Spark's tasks, are not asked: they only do what such a thread has
+begun.
+
+Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
+"""
+
+from __future__ import annotations
+
+CLASSES = {
+    "org.apache.hudi.storage.hadoop.HoodieHadoopStorage": "HeldStorage",
+    "org.apache.hudi.io.storage.HoodieSparkIOFactory": "HeldFactory",
+    # The default, where Spark's is not configured. Both make the same readers and writers of Spark's rows.
+    "org.apache.hudi.io.storage.hadoop.HoodieHadoopIOFactory": "HeldFactory",
+}
+"""Hudi's classes, and those that take their place in the driver's JVM."""
+
+IMPORTS = """
+import java.io.IOException;
+import java.io.OutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hudi.common.fs.ConsistencyGuard;
+import org.apache.hudi.hadoop.fs.HoodieWrapperFileSystem;
+import org.apache.hudi.io.storage.HoodieSparkIOFactory;
+import org.apache.hudi.storage.HoodieStorage;
+import org.apache.hudi.storage.hadoop.HoodieHadoopStorage;
+"""
+SOURCE = """
+public class HeldStorage extends HoodieHadoopStorage {
+  public HeldStorage(StoragePath path, StorageConfiguration conf) {
+    super(path, conf);
+  }
+
+  HeldStorage(StoragePath path, StorageConfiguration conf, boolean retries, long most, int times, long first,
+              String retried, ConsistencyGuard guard) {
+    super(path, conf, retries, most, times, first, retried, guard);
+  }
+
+  HeldStorage(FileSystem files) {
+    super(files);
+  }
+
+  public HoodieStorage getRawStorage() {
+    FileSystem files = (FileSystem) getFileSystem();
+    return files instanceof HoodieWrapperFileSystem
+        ? new HeldStorage(((HoodieWrapperFileSystem) files).getFileSystem()) : this;
+  }
+
+  public HoodieStorage newInstance(StoragePath path, StorageConfiguration conf) {
+    return new HeldStorage(path, conf);
+  }
+
+  public OutputStream create(StoragePath path) throws IOException {
+    HeldLock.require();
+    return super.create(path);
+  }
+
+  public OutputStream create(StoragePath path, boolean overwrites) throws IOException {
+    HeldLock.require();
+    return super.create(path, overwrites);
+  }
+
+  public OutputStream create(StoragePath path, boolean overwrites, Integer buffer, Short copies, Long block)
+      throws IOException {
+    HeldLock.require();
+    return super.create(path, overwrites, buffer, copies, block);
+  }
+
+  public OutputStream append(StoragePath path) throws IOException {
+    HeldLock.require();
+    return super.append(path);
+  }
+
+  public boolean createNewFile(StoragePath path) throws IOException {
+    HeldLock.require();
+    return super.createNewFile(path);
+  }
+
+  public void setModificationTime(StoragePath path, long time) throws IOException {
+    HeldLock.require();
+    super.setModificationTime(path, time);
+  }
+
+  public boolean rename(StoragePath from, StoragePath to) throws IOException {
+    HeldLock.require();
+    return super.rename(from, to);
+  }
+
+  public boolean deleteDirectory(StoragePath path) throws IOException {
+    HeldLock.require();
+    return super.deleteDirectory(path);
+  }
+
+  public boolean deleteFile(StoragePath path) throws IOException {
+    HeldLock.require();
+    return super.deleteFile(path);
+  }
+}
+
+public class HeldFactory extends HoodieSparkIOFactory {
+  public HeldFactory(HoodieStorage storage) {
+    super(storage);
+  }
+
+  public HoodieStorage getStorage(StoragePath path, boolean retries, long most, int times, long first,
+                                  String retried, ConsistencyGuard guard) {
+    return new HeldStorage(path, storage.getConf(), retries, most, times, first, retried, guard);
+  }
+}
+"""
