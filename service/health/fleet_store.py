@@ -26,7 +26,7 @@ _d = schema.deliveries
 _e = schema.events
 
 
-ANY_QUEUED = sa.select(_j.c.id).where(_IS_QUEUED).limit(1)
+ANY_QUEUED = sa.select(_j.c.id).where(schema.JOB_IS_QUEUED).limit(1)
 """Selects a queued job."""
 ANY_WEBHOOK = sa.select(_w.c.id).limit(1)
 """Selects a webhook."""
