@@ -31,8 +31,12 @@ TABLES, JOBS, COMMITS, EVENTS, DECISIONS, SAMPLES = 1000, 100_000, 1_000_000, 20
 # The limit is more than the rows of a page, a batch or a registered table, and far less than the rows of a large
 # database table.
 MOST_ROWS = 5000
-# The problems need the current decision of each table and kind of job, whatever the length of the history.
-MOST_DECISIONS = 20 * TABLES
+MOST_ROWS_OF = {
+    # The problems need the current decision of each table and kind of job, whatever the length of the history.
+    "decisions": 20 * TABLES,
+    # A page of the overview draws the last day of 500 tables, by hourly samples and those of five minutes.
+    "samples": 50 * 500,
+}
 LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions", "samples"}
 JSON = {"Content-Type": "application/json"}
 # Each table has 300 samples of five minutes, which are not due for deletion.
@@ -92,8 +96,7 @@ class Statement:
         for node in self.nodes:
             relation = node.get("Relation Name")
             read = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-            most = MOST_DECISIONS if relation == "decisions" else MOST_ROWS
-            if relation in LARGE and read > most:
+            if relation in LARGE and read > MOST_ROWS_OF.get(relation, MOST_ROWS):
                 yield f"{node['Node Type']} of {relation} reads {read} rows in {self.milliseconds:.0f} ms: {self.text}"
 
 
