@@ -34,6 +34,8 @@ NON_BLOCKING = {
     "metadata.enabled": "true",
 }
 KEYS, LATE = 300, 250
+# The writer begins at once, and not when the source has ended.
+PIPELINED = {"execution.batch-shuffle-mode": "ALL_EXCHANGES_PIPELINED"}
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ def test_jobs_wait_for_one_in_flight_although_its_inflight_file_is_empty(
     job = job_of(base, {**BESIDE_OTHERS, "metadata.enabled": "true", "hoodie.write.table.version": version})
     finished(flink, base, job)
     # The job of this service begins within two minutes, also on a busy machine.
-    running = flink.start(replace(overwrite_of(job, 600), rate=2))
+    overwrite = replace(overwrite_of(job, 600), rate=2, more_settings=PIPELINED)
+    running = flink.start(overwrite)
     deadline = time.monotonic() + timeline.PATIENCE_SECONDS
     while not (inflight := list((base / ".hoodie").rglob("*.replacecommit.inflight"))):
         assert time.monotonic() < deadline
@@ -172,7 +175,7 @@ def test_jobs_wait_for_one_in_flight_although_its_inflight_file_is_empty(
     run_job(spark, base, "bucket_expansion", expansion, writers_stopped=True)
 
     assert timeline.pending(base) == []
-    flink.wait(running, "FINISHED")
+    flink.wait(running, "FINISHED", seconds=200)
     found = differences(spark, base, job.expected(899), num_buckets=8)
     assert found.none, found
     assert run_job(spark, base, "audit").details["clean"]

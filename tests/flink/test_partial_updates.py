@@ -32,8 +32,8 @@ _WITHOUT = 3
 
 @dataclass(frozen=True)
 class Partial(FlinkJob):
-    """A third of the versions have no `val`. With one subtask the versions of a key come in order: Hudi (1.2.0) gives a
-    row without a value that of the row that it has at that moment, and a row that comes later no longer changes it."""
+    """A third of the versions have no `val`. There is one subtask, so that the versions of a key come in order: Hudi
+    (1.2.0) gives a row without a value that of the row that it has at that moment, for good."""
 
     parallelism: int = 1
 
@@ -59,7 +59,7 @@ def test_no_column_of_a_row_changes_in_jobs_beside_and_between_partial_updates(
 ) -> None:
     base = tmp_path / "numbers"
     options = {**BESIDE_OTHERS, **PAYLOAD, "metadata.enabled": "true", "hoodie.write.table.version": version}
-    # Of 301 keys each version in three has no value.
+    # The number of keys is no multiple of 3, so each key has versions with and without a value.
     job = Partial(base, last=30_000, keys=301, late=250, rate=60, table_type=table_type, options=options)
     job = replace(job, checkpoint_seconds=8, more_settings={PAUSE: "8 s"})
     running = flink.start(job)
