@@ -73,10 +73,6 @@ def test_no_job_replaces_its_file_groups(spark: SparkSession, base: Path) -> Non
         assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
         planned = run_job(spark, base, kind, params, dry_run=True, **job).details
         assert [each["type"] for each in planned["refusals"]] == ["file-ids-repeat"]
-        last = _last_commit(spark, base)
-        assert f'"kafka_connect_ended": "{last}"' in planned["refusals"][0]["hint"]
-        gone = {"index": None, "declared": {**STOPPED, "writers_kafka_connect_ended": last}}
-        assert run_job(spark, base, kind, params, dry_run=True, **gone).details["refusals"] == []
     assert tables.snapshot(spark, base) == before
 
 
@@ -115,10 +111,15 @@ def test_the_file_groups_of_a_sink_that_is_gone_are_replaced_and_its_return_is_r
     def declared(ended: str) -> dict[str, Any]:
         return {"index": None, "declared": {"writers_kafka_connect_ended": ended}}
 
+    for kind, params in REPLACING:
+        gone = {**STOPPED, "writers_kafka_connect_ended": last}
+        planned = run_job(spark, base, kind, params, dry_run=True, index=None, declared=gone).details
+        assert planned["refusals"] == []
     for wrong in (earlier, "99990101000000000"):
         with pytest.raises(RefusedError) as refused:
             run_job(spark, base, "clustering", {"sort_by": ["fare"]}, **declared(wrong))
         assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
+        assert f'"kafka_connect_ended": "{last}"' in refused.value.reasons[0].hint
 
     # The sink was not gone.
     beside = At("rewriting", lambda: sunk(spark, base, options, 110, 130, 3))
