@@ -109,8 +109,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
-    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises. With `quietly`
-    nobody waits for what it writes, or the caller notifies those who do (`commit_watch`).
+    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises. `quietly`
+    says that nobody waits for what it writes, or that the caller notifies those who do (`commit_watch`).
 
     Raises DatabaseUnavailableError, also if the files of an SQLite database are no longer where they were opened.
     """

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from service.catalog import commit_store
 from service.db.engine import reading
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION
 from tests.integration.control_plane.watching import A, B, C, Watched
-from tests.support.small_table import SmallTable, base_file, log_file
+from tests.support.small_table import SmallTable, base_file, instant_at, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def test_the_snapshot_keeps_when_the_oldest_log_was_written(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    begun = watched.clock()
+
+    def kept() -> float | None:
+        """Returns the seconds from the beginning to the oldest log, which are those that the commits give."""
+        watched.poll()
+        found = watched.snapshot(table_id).since_compaction.oldest_at
+        with reading(watched.engine) as connection:
+            assert commit_store.oldest_log_at(connection, table_id) == found
+        return None if found is None else (found - begun).total_seconds()
+
+    def at(seconds: float) -> str:
+        return instant_at(begun + timedelta(seconds=seconds))
+
+    def write(seconds: float) -> None:
+        table.commit(at(seconds), {"p": {log_file(A, at(seconds)): 10}}, completed=at(seconds + 1))
+
+    table.commit(at(0), {"p": {base_file(A, at(0)): 100}}, completed=at(1))
+    assert kept() == 1
+    for seconds in (10, 20):
+        write(seconds)
+        assert kept() == 1
+    # The second log was written before the compaction was planned, the third one after that.
+    write(40)
+    compacted = {"p": {base_file(A, at(30)): 120}}
+    table.commit(at(30), compacted, action="commit", operation="COMPACT", completed=at(50))
+    assert kept() == 41
+    write(60)
+    assert kept() == 41
+    table.commit(at(70), compacted, action="commit", operation="COMPACT", completed=at(71))
+    assert kept() is None
+    write(80)
+    assert kept() == 81
 
 
 def test_the_snapshot_shows_the_state_of_the_table(watched: Watched, tmp_path: Path) -> None:
