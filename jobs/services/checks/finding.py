@@ -180,7 +180,7 @@ class Examined:
 
     @cached_property
     def strays(self) -> set[str]:
-        """Those of `unnamed` that no pending instant has announced: its commit or rollback will name the others."""
+        """The files of `unnamed`, except those of pending instants, whose commits or rollbacks will name them."""
         if all(".log." not in path for path in self.unnamed):
             return self.unnamed
         pending = {item.requested for item in self.instants if item.state != "COMPLETED"}
