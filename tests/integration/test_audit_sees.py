@@ -220,6 +220,25 @@ def test_rows_that_column_statistics_hide(spark: SparkSession, tmp_path: Path, v
     assert "column 'note' in " in detail
 
 
+@pytest.mark.exhaustive
+def test_a_log_with_the_instant_of_an_earlier_commit_is_left_to_the_write_in_flight_that_announced_it(
+    spark: SparkSession, base: Path
+) -> None:
+    tables.write_table(spark, base, count=60, updates=1)
+    log = next(base.glob("2026-*/.*.log.1_*[0-9]"))
+    # Writers of consistent hashing name logs like this (Hudi 1.2.0).
+    copy = log.with_name(log.name.replace(".log.1_", ".log.2_"))
+    shutil.copyfile(log, copy)
+    unnamed = str(copy.relative_to(base))
+    assert found(spark, base, index=INDEX)["files-without-commit"] == unnamed
+
+    table = hudi_table(spark, base, INDEX)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        instant = str(client._client.startCommit("deltacommit", table.meta))
+        client.late_files.announce(instant, [unnamed])
+        assert found(spark, base, index=INDEX) == {}
+
+
 def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, table_type=COW, partitioned=False)
     one, other = sorted(base.glob("*.parquet"))[:2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +62,50 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_stream(
         pass
     assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
     proved(spark, base, 8)
+
+
+@pytest.mark.exhaustive
+def test_a_stream_writes_the_batches_again_that_a_restore_has_undone(spark: SparkSession, tmp_path: Path) -> None:
+    base, folder = tmp_path / "numbers", tmp_path / "stream"
+    options = tables.writer_options(base, **{"hoodie.datasource.compaction.async.enable": "false"})
+    with streaming_sink.running(spark, folder, base, options, batches=1):
+        pass
+    run_job(spark, base, "savepoint", {"action": "create", "instant": (kept := _last(spark, base))})
+    with streaming_sink.running(spark, folder, base, options, batches=1):
+        pass
+    given = streaming_sink.PER_FILE * len(list((folder / "source").iterdir()))
+    restore = {"savepoint": kept, "table_name": "test"}
+    assert run_job(spark, base, "restore", restore, declared={"writers_stopped": True}).details["streams"] == [
+        "numbers"
+    ]
+    assert _newest(spark, base) < given - 1
+
+    _forget_batches_after(folder, _last_batch(spark, base))
+    with streaming_sink.running(spark, folder, base, options, batches=1):
+        pass
+
+    assert _newest(spark, base) >= given - 1
+    assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
+    proved(spark, base, 4)
+
+
+def _forget_batches_after(folder: Path, last: int) -> None:
+    """Does what the guide of `restore` says."""
+    for path in [*(folder / "checkpoints" / "offsets").iterdir(), *(folder / "checkpoints" / "commits").iterdir()]:
+        number = path.name.removeprefix(".").removesuffix(".crc")
+        if number.isdecimal() and int(number) > last:
+            path.unlink()
+
+
+def _last_batch(spark: SparkSession, base: Path) -> int:
+    positions = [
+        commit.extra.get("_hudi_streaming_sink_checkpoint") for commit in hudi_table(spark, base, INDEX).commits()
+    ]
+    return int(json.loads([each for each in positions if each][-1])["numbers"])
+
+
+def _newest(spark: SparkSession, base: Path) -> int:
+    return max(row.ts for row in spark.read.format("hudi").load(str(base)).select("ts").collect())
 
 
 def _dead_write_rolled_back(spark: SparkSession, base: Path) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from jobs.format.stale_writes import CompletedWrite
+from types import SimpleNamespace
+from typing import Any
+
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite
 from jobs.hudi.records import Commit
+from jobs.services.checks import overwritten
 from jobs.services.later_overwrites import since
 
 
@@ -41,3 +45,21 @@ def test_a_partition_without_any_file_group_in_use_is_overwritten_too() -> None:
     assert by("DELETE_PARTITION", frozenset(), frozenset("q")) == {("01", "q"): "03"}
     assert by("INSERT_OVERWRITE_TABLE", frozenset(), frozenset()) == {("01", "p"): "03", ("01", "q"): "03"}
     assert by("UPSERT", frozenset({("p", "f3")}), frozenset("q")) == {}
+
+
+def test_a_repair_brings_nothing_back_whose_rows_are_overwritten_before_its_last_commit() -> None:
+    """Rows in wrong buckets are first written to the right ones, and taken out of the wrong ones by a later commit."""
+    groups = frozenset({("p", "f0"), ("p", "f1")})
+    stale = Commit(CompletedWrite("01", "UPSERT", written=frozenset({("p", "f0")})), "02", {}, {}, {}, {})
+    rows = CompletedWrite("03", "UPSERT", written=frozenset({("p", "f1")}))
+    repair = Commit(rows, "04", {}, {}, {}, {REPAIRS_KEY: "01"})
+    delete = Commit(CompletedWrite("06", "DELETE_PARTITION", replaced=groups), "07", {}, {}, {}, {})
+    left_out = CompletedWrite("05", "CLUSTER", replaced=frozenset({("q", "f2")}), repaired=("01",))
+    last = Commit(left_out, "08", {}, {}, {}, {REPAIRS_KEY: "01", REPAIRED_KEY: "01"})
+
+    def found(*commits: Commit) -> list[str]:
+        examined: Any = SimpleNamespace(commits=commits, slices=[], table=SimpleNamespace(version=6))
+        return [finding.type for finding in overwritten.back(examined)]
+
+    assert found(stale, repair, delete, last) == []
+    assert found(stale, delete, repair, last) == ["overwritten-rows-back"]

@@ -180,11 +180,21 @@ class Examined:
 
     @cached_property
     def strays(self) -> set[str]:
+        """The files of `unnamed`, except those of pending instants, whose commits or rollbacks will name them."""
+        if all(".log." not in path for path in self.unnamed):
+            return self.unnamed
+        pending = {item.requested for item in self.instants if item.state != "COMPLETED"}
+        late_files = self.client.late_files
+        return self.unnamed.difference(*map(late_files.marked_files, pending & late_files.marked()))
+
+    @cached_property
+    def unnamed(self) -> set[str]:
         """The paths of files with the instant of a commit of the active timeline that does not name them, and of copies
         of older files.
 
         Logs that may be named by their file slice are left out, and logs that another commit names: on a table with
-        consistent hashing, statements of Spark SQL give them the instant of the rows that they change (Hudi 1.2.0).
+        consistent hashing, statements of Spark SQL give them the instant of the rows that they change, and writers
+        beside Hudi's own clustering the instant of the clustering (Hudi 1.2.0).
         """
         instants = {commit.write.instant for commit in self.commits}
         every = {

@@ -27,7 +27,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
         return
     by_metadata = _files(examined.slices)
     by_listing = _files(examined.listed_slices)
-    missing, unknown = by_metadata - by_listing, by_listing - by_metadata - examined.strays
+    missing, unknown = by_metadata - by_listing, by_listing - by_metadata - examined.unnamed
     if unknown and examined.table.version < WITH_COMPLETION_TIMES:
         unknown -= _logs_in_flight(examined, unknown)
     title = "The metadata table does not list the files that are there"

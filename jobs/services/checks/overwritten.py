@@ -41,14 +41,21 @@ def _by_repairs(examined: Examined) -> dict[str, str]:
     stale = {each.instant for each in stale_writes(replace(each.write, repaired=()) for each in examined.commits)}
     overwritten: dict[Group, str] = {}
     written: dict[str, frozenset[Group]] = {}
+    before_rows: dict[str, set[str]] = {}
     found = {}
     for commit in examined.commits:
         write = commit.write
         if write.operation not in SERVICES:
             overwritten.update(dict.fromkeys(write.replaced, write.instant))
         written[write.instant] = write.written
-        for instant in set(write.repaired) - stale:
-            if removed := {overwritten[group] for group in written.get(instant, ()) if group in overwritten}:
+        repairs = set(filter(None, commit.extra.get(REPAIRS_KEY, "").split(",")))
+        repaired = set(write.repaired) - stale
+        for instant in repairs | repaired:
+            removed = {overwritten[group] for group in written.get(instant, ()) if group in overwritten}
+            # The rows of a repair may be overwritten before its last commit, which takes wrong places out of use.
+            if instant in repairs and write.written and not write.replaced:
+                before_rows[instant] = removed
+            if instant in repaired and (removed := before_rows.get(instant, removed)):
                 found[instant] = f"rows of {instant}, which {max(removed)} had removed, by {write.instant}"
     return {**found, **_by_late_repairs(examined)}
 
