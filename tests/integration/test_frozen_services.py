@@ -1,6 +1,6 @@
-"""A worker that changes indexes, the version, savepoints or the past of a table is suspended (SIGSTOP) until the next
-attempt has ended and a writer has gone on. Then the worker continues, and changes nothing. `test_frozen_attempts` does
-so with compactions, replacements and cleanings."""
+"""A worker that changes indexes or the past of a table is suspended (SIGSTOP) until the next attempt has ended and a
+writer has gone on. Then the worker continues, and changes nothing. `test_frozen_attempts` does so with compactions,
+replacements and cleanings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,12 @@ import pytest
 
 from jobs.contract import BucketIndex, Outcome
 from jobs.hudi.held_lock import FRESH_SECONDS
-from jobs.table_errors import MetadataTableBusyError
 from tests.integration import indexed, tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, perform_order, run_job, work_order
 from tests.integration.tables import INDEX
-from tests.integration.test_bucket_index import bucketed, plain_table
-from tests.integration.test_bucket_resize import SPLIT
-from tests.integration.test_consistent_hashing import write as write_ranges
-from tests.integration.test_frozen_attempts import AFTER_METADATA, IN_METADATA, SUSPENDED
+from tests.integration.test_frozen_attempts import SUSPENDED
 from tests.integration.test_index_builds import order as of_index
-from tests.integration.test_partition_ttl import FRESH, aged, lines
-from tests.integration.test_stale_writes import UPDATE, UPDATED, written_stale
-from tests.integration.test_upgrade import DECLARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,23 +25,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import WorkOrder
     from tests.integration.doomed import Spares
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
-COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+COW = "COPY_ON_WRITE"
 COUNT = 60
 PLAIN: dict[str, Any] = {"num_buckets": None, "table_type": COW, "partitioned": False}
 STOPPED = {"writers_stopped": True}
-# The next runner of a compaction of the metadata table waits for the end of a heartbeat.
-SOON = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
 
 PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
 ENTRIES = {"at": "file", "name": ".hoodie/metadata/record_index/*"}
-BUILDING = {"at": "before", "name": "the building"}
-OF_METADATA = ".hoodie/metadata/.hoodie/timeline/"
-TIMELINE = ".hoodie/timeline/"
 
 
 @dataclass
@@ -60,8 +47,6 @@ class Scene:
     options: dict[str, str]
     rows: list[str] | None = None
     index: BucketIndex | None = None
-    then: BucketIndex | None = None
-    count: int = COUNT
     order: dict[str, Any] = field(default_factory=dict)
 
 
@@ -81,19 +66,9 @@ def metadata_to_rebuild(spark: SparkSession, base: Path) -> Scene:
     return replace(index_to_drop(spark, base), params={"action": "rebuild"}, order={"declared": STOPPED})
 
 
-def metadata_to_compact(spark: SparkSession, base: Path) -> Scene:
-    return replace(index_to_drop(spark, base), params={"action": "compact"}, order={"declared": SOON})
-
-
-def savepoint_to_make(spark: SparkSession, base: Path) -> Scene:
-    options = tables.write_table(spark, base, count=COUNT, updates=1, partitioned=False)
-    return Scene({"comment": "before"}, options, index=INDEX, then=INDEX)
-
-
-def savepoint_to_restore(spark: SparkSession, base: Path, version: int = 9) -> Scene:
+def savepoint_to_restore(spark: SparkSession, base: Path) -> Scene:
     """The index that came since makes the restore build the metadata table anew."""
-    shape = {**PLAIN, "version": version}
-    options = tables.write_table(spark, base, count=COUNT, updates=1, **shape, **indexed.FEW_FILES)
+    options = tables.write_table(spark, base, count=COUNT, updates=1, **PLAIN, **indexed.FEW_FILES)
     savepoint = run_job(spark, base, "savepoint", index=None).details["savepoint"]
     before = tables.snapshot(spark, base)
     run_job(spark, base, "index", of_index("build", "record"), index=None)
@@ -103,68 +78,18 @@ def savepoint_to_restore(spark: SparkSession, base: Path, version: int = 9) -> S
     return Scene(params, {**options, **indexed.GLOBAL}, before, order={"writers_stopped": True})
 
 
-def savepoint_of_version_6_to_restore(spark: SparkSession, base: Path) -> Scene:
-    return savepoint_to_restore(spark, base, 6)
-
-
-def commit_to_roll_back(spark: SparkSession, base: Path, **shape: Any) -> Scene:
-    options = tables.write_table(spark, base, count=COUNT, updates=1, partitioned=False, **shape)
+def commit_of_version_6_to_roll_back(spark: SparkSession, base: Path) -> Scene:
+    shape = {"version": 6, "table_type": COW, "partitioned": False}
+    options = tables.write_table(spark, base, count=COUNT, updates=1, **shape)
     before = tables.snapshot(spark, base)
     tables.upsert(tables.rows(spark, 30, 90, ts=7), base, options)
     last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
-    return Scene({"instant": last, "table_name": "test"}, options, before, index=INDEX, then=INDEX)
-
-
-def commit_of_version_6_to_roll_back(spark: SparkSession, base: Path) -> Scene:
-    return commit_to_roll_back(spark, base, version=6, table_type=COW)
-
-
-def partitions_to_drop(spark: SparkSession, base: Path) -> Scene:
-    options = aged(spark, base)
-    return Scene({"days_retain": 30}, options, lines(spark, base, FRESH), index=INDEX, then=INDEX)
-
-
-def stale_write(spark: SparkSession, base: Path) -> Scene:
-    options = written_stale(spark, base, UPDATE, table_type=MOR, partitioned=False)
-    return Scene({}, options, [], index=INDEX, then=INDEX, count=300)
-
-
-def version_to_raise(spark: SparkSession, base: Path) -> Scene:
-    options = tables.write_table(spark, base, count=COUNT, updates=1, version=6, table_type=COW, partitioned=False)
-    return Scene({"to_version": 9}, options, index=INDEX, then=INDEX, order={"declared": DECLARED})
-
-
-def commits_to_archive(spark: SparkSession, base: Path) -> Scene:
-    shape = {"table_type": COW, "partitioned": False, "metadata": False}
-    options = tables.write_table(spark, base, count=COUNT, updates=5, **shape)
-    return Scene({"retain": 2}, options, index=INDEX, then=INDEX)
-
-
-def index_to_adopt(spark: SparkSession, base: Path) -> Scene:
-    options = plain_table(spark, base, count=COUNT, updates=1, table_type=MOR, partitioned=False)
-    params = {"action": "adopt", "num_buckets": 4}
-    found = run_job(spark, base, "bucket_index", params, index=None, declared=STOPPED, dry_run=True).details
-    return Scene(params, bucketed(options, found), then=INDEX, order={"declared": STOPPED})
-
-
-def index_to_give_up(spark: SparkSession, base: Path) -> Scene:
-    tables.write_table(spark, base, count=COUNT, updates=1, partitioned=False)
-    plain = tables.writer_options(base, num_buckets=None, partitioned=False)
-    options = {**plain, "hoodie.index.type": "SIMPLE"}
-    return Scene({"action": "drop"}, options, index=INDEX, order={"declared": {**STOPPED, **SOON}})
-
-
-def ranges_to_split(spark: SparkSession, base: Path) -> Scene:
-    return Scene(SPLIT, write_ranges(spark, base, partitioned=False), count=300)
+    return Scene({"instant": last, "table_name": "test"}, options, before, index=INDEX)
 
 
 def case(kind: str, scene: Callable[[SparkSession, Path], Scene], point: dict[str, Any]) -> Any:
     name = f"{scene.__name__} {point['at']} {point['name'][-24:]}".replace("/", "-")
     return pytest.param(kind, scene, point, id=name)
-
-
-def on(pattern: str, **more: Any) -> dict[str, Any]:
-    return {"at": "file", "name": pattern, **more}
 
 
 CASES = [
@@ -173,36 +98,9 @@ CASES = [
     case("index", index_to_build, {"at": "step", "name": "comparing"}),
     case("index", index_to_drop, {"at": "before", "name": "the dropping"}),
     case("index", index_to_drop, PROPERTIES),
-    case("metadata_table", metadata_to_rebuild, BUILDING),
-    case("metadata_table", metadata_to_rebuild, ENTRIES),
-    case("metadata_table", metadata_to_compact, on(f"{OF_METADATA}*.compaction.inflight")),
-    case("savepoint", savepoint_to_make, on(f"{TIMELINE}*.savepoint.inflight")),
-    case("restore", savepoint_to_restore, on(f"{TIMELINE}*.restore.inflight")),
-    case("restore", savepoint_to_restore, on(f"{TIMELINE}*.rollback.inflight")),
-    case("restore", savepoint_to_restore, BUILDING),
+    case("metadata_table", metadata_to_rebuild, {"at": "before", "name": "the building"}),
     case("restore", savepoint_to_restore, ENTRIES),
-    case("restore", savepoint_of_version_6_to_restore, on(".hoodie/*.rollback.inflight")),
-    case("rollback", commit_to_roll_back, on(f"{TIMELINE}*.rollback.inflight")),
-    case("rollback", commit_to_roll_back, AFTER_METADATA),
-    case("rollback", commit_of_version_6_to_roll_back, on(".hoodie/*.rollback.inflight")),
-    case("partition_ttl", partitions_to_drop, on(f"{TIMELINE}*.replacecommit.inflight")),
-    case("partition_ttl", partitions_to_drop, IN_METADATA),
-    case("partition_ttl", partitions_to_drop, AFTER_METADATA),
-    case("repair", stale_write, {"at": "step", "name": "verifying the repair"}),
-    case("repair", stale_write, IN_METADATA),
-    case("repair", stale_write, {"at": "before", "name": "the mark"}),
-    case("upgrade", version_to_raise, {"at": "after", "name": "the backup"}),
-    case("upgrade", version_to_raise, on(f"{TIMELINE}*_*.*commit")),
-    case("upgrade", version_to_raise, PROPERTIES),
-    case("upgrade", version_to_raise, {"at": "before", "name": "the end"}),
-    case("archival", commits_to_archive, {"at": "before", "name": "the archival"}),
-    case("archival", commits_to_archive, on(f"{TIMELINE}history/*.parquet")),
-    case("bucket_index", index_to_adopt, {"at": "step", "name": "rewriting"}),
-    case("bucket_index", index_to_adopt, AFTER_METADATA),
-    case("bucket_index", index_to_give_up, {"at": "before", "name": "the mark"}),
-    case("bucket_index", index_to_give_up, IN_METADATA),
-    case("bucket_resize", ranges_to_split, {"at": "after", "name": "the hashing metadata"}),
-    case("bucket_resize", ranges_to_split, AFTER_METADATA),
+    case("rollback", commit_of_version_6_to_roll_back, {"at": "file", "name": ".hoodie/*.rollback.inflight"}),
 ]
 
 
@@ -224,14 +122,9 @@ def test_a_worker_that_is_suspended_beyond_its_lease_changes_nothing_afterwards(
     def the_next_attempt_ends_and_a_writer_goes_on() -> None:
         until = time.monotonic() + FRESH_SECONDS
         following = replace(order, attempt=2, earlier_instants=tuple(suspended.death.stored))
-        assert performed(spark, following) is Outcome.SUCCEEDED
-        found = tables.snapshot(spark, base)
-        assert found == tables.snapshot(spark, base, metadata=False)
-        if kind == "repair":
-            assert sum("'fare': -1.0" in each for each in found) == UPDATED
-        else:
-            assert found == wanted
-        tables.upsert(tables.rows(spark, 20, scene.count + 10, ts=11), base, scene.options)
+        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
+        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == wanted
+        tables.upsert(tables.rows(spark, 20, COUNT + 10, ts=11), base, scene.options)
         expected.extend(tables.snapshot(spark, base))
         # A service begins the next attempt only after the end of a lease, which lasts for longer.
         time.sleep(max(0.0, until - time.monotonic()))
@@ -239,26 +132,14 @@ def test_a_worker_that_is_suspended_beyond_its_lease_changes_nothing_afterwards(
     death = suspended.run(order, {**point, **SUSPENDED}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
 
     assert expected, suspended.log.read_text()[-4000:]
-    print(death)
     # The service refuses the report of an attempt that had only to end.
     assert death.is_lost or (death.result or {})["outcome"] == "succeeded", death
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == expected
-    if kind != "bucket_resize":  # hudi-rs overlooks file slices without a base file.
-        assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
-    tables.upsert(tables.rows(spark, 0, scene.count + 20, ts=12), base, scene.options)
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=12), base, scene.options)
     found = tables.snapshot(spark, base)
-    assert (len(found), tables.duplicates(spark, base)) == (scene.count + 20, 0)
+    assert (len(found), tables.duplicates(spark, base)) == (COUNT + 20, 0)
     assert found == tables.snapshot(spark, base, metadata=False)
-    audit = run_job(spark, base, "audit", index=scene.then).details
-    assert (audit["clean"], audit["rows"], audit["pending_instants"]) == (True, scene.count + 20, []), audit
-    if kind != "archival":  # `left_behind` looks for the instants of all files on the timeline
-        assert tables.left_behind(base) == []
-
-
-def performed(spark: SparkSession, order: WorkOrder) -> Outcome:
-    while True:
-        try:
-            return perform_order(spark, order).outcome
-        except MetadataTableBusyError:
-            # The heartbeat of a suspended runner has not expired.
-            time.sleep(0.5)
+    audit = run_job(spark, base, "audit", index=scene.index).details
+    assert (audit["clean"], audit["rows"], audit["pending_instants"]) == (True, COUNT + 20, []), audit
+    assert tables.left_behind(base) == []
