@@ -148,27 +148,31 @@ def test_a_commit_is_not_rolled_back_when_the_version_before_it_was_cleaned(spar
     assert refusals(spark, base, last_commit(spark, base)) == {"versions-gone"}
 
 
-KILLS: dict[str, dict[str, Any]] = {
-    "planned": {"at": "file", "name": ".hoodie/timeline/*.rollback.requested"},
-    "begun": {"at": "file", "name": ".hoodie/timeline/*.rollback.inflight"},
-    "in the midst": {"at": "file", "name": ".hoodie/timeline/*.rollback.inflight", "delay": 0.3},
-    "done": {"at": "after", "name": "the given rollback"},
-    "reported": {"at": "end"},
-}
+def kills(version: int) -> dict[str, dict[str, Any]]:
+    timeline = ".hoodie/timeline" if version > 6 else ".hoodie"
+    return {
+        "planned": {"at": "file", "name": f"{timeline}/*.rollback.requested"},
+        "begun": {"at": "file", "name": f"{timeline}/*.rollback.inflight"},
+        "in the midst": {"at": "file", "name": f"{timeline}/*.rollback.inflight", "delay": 0.3},
+        "done": {"at": "after", "name": "the given rollback"},
+        "reported": {"at": "end"},
+    }
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
-@pytest.mark.parametrize("kill", KILLS)
+@pytest.mark.parametrize(
+    ("table_type", "version"), [("MERGE_ON_READ", 9), ("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 6)]
+)
+@pytest.mark.parametrize("kill", kills(9))
 def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
-    spark: SparkSession, base: Path, spares: Spares, kill: str, table_type: str
+    spark: SparkSession, base: Path, spares: Spares, kill: str, table_type: str, version: int
 ) -> None:
-    options = tables.write_table(spark, base, count=60, table_type=table_type)
+    options = tables.write_table(spark, base, count=60, table_type=table_type, version=version)
     before = proved(spark, base, 4)
     tables.upsert(tables.rows(spark, 30, 90, ts=7), base, options)
     params = {"instant": last_commit(spark, base), "table_name": "test"}
     job = DyingJob(spark, work_order(base, "rollback", params), spares)
-    job.die_at(KILLS[kill])
+    job.die_at(kills(version)[kill])
     assert len(job.instants) == 1
     if kill == "reported":
         tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)

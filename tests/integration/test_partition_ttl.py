@@ -321,18 +321,23 @@ def test_names_with_commas_and_other_signs(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "point",
+    ("version", "name"),
     [
-        {"at": "file", "name": ".hoodie/timeline/*.replacecommit.requested"},
-        {"at": "file", "name": ".hoodie/timeline/*.replacecommit.inflight"},
-        {"at": "file", "name": ".hoodie/timeline/*_*.replacecommit"},
+        (9, "timeline/*.replacecommit.requested"),
+        (9, "timeline/*.replacecommit.inflight"),
+        (9, "metadata/.hoodie/timeline/*_*.deltacommit"),
+        (9, "timeline/*_*.replacecommit"),
+        (6, "*.replacecommit.requested"),
+        (6, "*.replacecommit.inflight"),
+        (6, "metadata/.hoodie/*.deltacommit"),
+        (6, "*.replacecommit"),
     ],
-    ids=["requested", "inflight", "committed"],
 )
 def test_a_job_that_was_killed_is_done_by_the_next_attempt(
-    spark: SparkSession, base: Path, spares: Spares, point: dict[str, Any]
+    spark: SparkSession, base: Path, spares: Spares, version: int, name: str
 ) -> None:
-    options = aged(spark, base)
+    point = {"at": "file", "name": f".hoodie/{name}"}
+    options = aged(spark, base, version=version)
     kept = lines(spark, base, FRESH)
     job = DyingJob(spark, work_order(base, "partition_ttl", {"days_retain": 30}), spares)
     assert job.die_at(point).result is None

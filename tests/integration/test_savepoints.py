@@ -231,31 +231,36 @@ def test_a_restore_does_not_bring_back_files_of_another_index(spark: SparkSessio
     assert tables.snapshot(spark, base) == before
 
 
-KILLS: dict[str, dict[str, Any]] = {
-    "told": {"at": "unheard"},
-    "planned": {"at": "file", "name": ".hoodie/timeline/*.restore.requested"},
-    "begun": {"at": "file", "name": ".hoodie/timeline/*.restore.inflight", "delay": 0.2},
-    "in the midst": {"at": "file", "name": ".hoodie/timeline/*.restore.inflight", "delay": 0.8},
-    "in a rollback": {"at": "file", "name": ".hoodie/timeline/*.rollback.requested"},
-    "done": {"at": "after", "name": "the restore"},
-    "reported": {"at": "end"},
-}
+def kills(version: int) -> dict[str, dict[str, Any]]:
+    timeline = ".hoodie/timeline" if version > 6 else ".hoodie"
+    return {
+        "told": {"at": "unheard"},
+        "planned": {"at": "file", "name": f"{timeline}/*.restore.requested"},
+        "begun": {"at": "file", "name": f"{timeline}/*.restore.inflight", "delay": 0.2},
+        "in the midst": {"at": "file", "name": f"{timeline}/*.restore.inflight", "delay": 0.8},
+        "in a rollback": {"at": "file", "name": f"{timeline}/*.rollback.requested"},
+        "in a second rollback": {"at": "file", "name": f"{timeline}/*.rollback.inflight", "nth": 2},
+        "done": {"at": "after", "name": "the restore"},
+        "reported": {"at": "end"},
+    }
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
-@pytest.mark.parametrize("kill", KILLS)
+@pytest.mark.parametrize(
+    ("table_type", "version"), [("MERGE_ON_READ", 9), ("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 6)]
+)
+@pytest.mark.parametrize("kill", kills(9))
 def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
-    spark: SparkSession, base: Path, spares: Spares, kill: str, table_type: str
+    spark: SparkSession, base: Path, spares: Spares, kill: str, table_type: str, version: int
 ) -> None:
-    options = tables.write_table(spark, base, count=60, updates=1, table_type=table_type)
+    options = tables.write_table(spark, base, count=60, updates=1, table_type=table_type, version=version)
     before = proved(spark, base, 4)
     savepoint = saved(spark, base)
     for number in range(3):
         tables.upsert(tables.rows(spark, 0, 90, ts=7 + number), base, options)
     params = {"savepoint": savepoint, "table_name": "test"}
     job = DyingJob(spark, work_order(base, "restore", params, writers_stopped=True), spares)
-    job.die_at(KILLS[kill])
+    job.die_at(kills(version)[kill])
     assert len(job.instants) == (0 if kill == "told" else 1)
     if kill == "reported":
         # Writers continued after the restore, so their rows must remain.

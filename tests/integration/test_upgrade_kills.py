@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tests.integration.doomed import Spares
 
+COPYING = {"at": "file", "name": ".hoodie/.aux/groundskeeper.upgrade/files/*"}
 AFTER_BACKUP = {"at": "after", "name": "the backup"}
 MOVING = {"at": "file", "name": ".hoodie/timeline/*_*.*commit"}
 PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
@@ -41,7 +42,7 @@ AFTER_TAKING_BACK = {"at": "after", "name": "the taking back"}
 _LONG = [
     (6, 9, (MOVING,)),
     (6, 9, (MOVING, TAKING_BACK)),
-    (6, 9, (AFTER_BACKUP,)),
+    (6, 9, (COPYING, AFTER_BACKUP)),
     (6, 9, (PROPERTIES, BEFORE_END)),
     (6, 9, (OF_METADATA, AFTER_TAKING_BACK)),
     (6, 8, (AFTER_UPGRADE, BEFORE_END)),
@@ -50,7 +51,7 @@ _LONG = [
     (6, 9, (AFTER_END,)),
     (6, 9, (WITHOUT_NOTE,)),
     (9, 6, ({"at": "file", "name": ".hoodie/*.*commit"},)),
-    (9, 6, (AFTER_UPGRADE,)),
+    (9, 6, (AFTER_UPGRADE, TAKING_BACK)),
     (9, 8, (PROPERTIES,)),
 ]
 
