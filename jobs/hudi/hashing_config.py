@@ -6,21 +6,15 @@ instant that is neither completed nor archived is valid for Hudi too, and must b
 from __future__ import annotations
 
 import json
-import re
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import HudiError, RefusedError
 from jobs.format.bucket_rules import BucketRules, BucketRulesError
 from jobs.format.hashing_config import BASELINE, file_name
 from jobs.hudi.jvm import translated
 from jobs.hudi.opened_table import OpenedTable
-from jobs.hudi.records import INGESTION, REPLACE
 from jobs.hudi.small_file import read_object
 from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
 
 # Prefix of the name of a folder with retired configs; the instant of the last config follows.
 _RETIRED = "retired-"
@@ -156,40 +150,13 @@ def _index_folder(table: OpenedTable) -> Any:
     return paths(table.meta.getHashingMetadataConfigPath()).getParent().getParent()
 
 
-def dangling(table: HudiTable) -> list[str]:
-    """Returns the instants of configs that are valid for Hudi although their replacecommit never completed. Those whose
-    replacecommit may have been in a history that is gone are left out: files and writers follow them."""
+def committed(table: OpenedTable) -> list[str]:
+    """Returns the instants of the configs that are valid for Hudi, without the baseline."""
     with translated("listing the hashing configs"):
         if not _has_configs(table):
             return []
-        committed = table.jvm.read(_configs(table).getCommittedHashingConfigInstants(table.meta))
-        suspects = [instant for instant in committed if instant != BASELINE]
-        if not suspects:
-            return []
-        completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
-        unknown = [item for item in suspects if item not in completed and not table.was_archived(item)]
-        return [item for item in unknown if not _may_be_forgotten(table, item)]
-
-
-def _may_be_forgotten(table: HudiTable, instant: str) -> bool:
-    """Returns whether the table is older than its active timeline, but has no history of the time of this instant:
-    somebody has removed the history, or copied the table without it; or a part of it is damaged."""
-    items = table.instants()
-    saved = {item.requested for item in items if item.action == "savepoint"}
-    writes = [item.requested for item in items if item.action in INGESTION or item.action == REPLACE]
-    first = min(set(writes) - saved, default="")
-    if instant >= first:
-        return False
-    if any(requested <= instant for requested, _ in table.archived()) and not table.damage_of_history():
-        return False
-    return any(made < first for made in map(partial(_made_by, table), table.partitions()) if made)
-
-
-def _made_by(table: OpenedTable, partition: str) -> str | None:
-    """Returns the instant that made a partition (`HoodiePartitionMetadata`); None if nothing names it."""
-    path = "/".join(filter(None, (table.base_path.rstrip("/"), partition, ".hoodie_partition_metadata")))
-    found = re.search(r"^commitTime=(\d+)$", table.jvm.reads.text(table.storage, path, 4096) or "", re.MULTILINE)
-    return found[1] if found else None
+        found = table.jvm.read(_configs(table).getCommittedHashingConfigInstants(table.meta))
+        return [instant for instant in found if instant != BASELINE]
 
 
 def _has_configs(table: OpenedTable) -> bool:

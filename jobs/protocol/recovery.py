@@ -6,7 +6,7 @@ import logging
 
 from jobs.contract import Outcome, Result, WorkOrder
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config
+from jobs.hudi import dangling_configs, hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -36,7 +36,7 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
     """Removes all traces of the unfinished instants of the job's earlier attempts, and of dead replacecommits."""
     unfinished = [item for item in order.earlier_instants if not _has_completed(table, item)]
     unfinished += [item for item in _orphans(table) if item not in unfinished]
-    if unfinished or hashing_config.dangling(table):
+    if unfinished or dangling_configs.dangling(table):
         context.step("cleaning up after an earlier attempt")
         with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
@@ -49,7 +49,7 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
                     own_instant.announce_again(client, instant)
                     client.rollback(instant)
                     client.tidy_up(instant)
-            for instant in hashing_config.dangling(table):
+            for instant in dangling_configs.dangling(table):
                 logger.warning("removing the hashing config of %s, which never completed", instant)
                 hashing_config.remove(table, instant)
         table.reload()

@@ -15,7 +15,7 @@ from jobs.contract import BucketIndex, Outcome, Result, WorkOrder
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
 from jobs.format.stale_writes import stale_writes
-from jobs.hudi import hashing_config
+from jobs.hudi import dangling_configs
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -180,7 +180,7 @@ def _counts(table: HudiTable) -> AuditResult:
         partitions=len({item.partition for item in slices}),
         buckets_with_several_file_groups=sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,
         file_groups_without_bucket=without if has_buckets else 0,
-        dangling_hashing_configs=tuple(hashing_config.dangling(table)),
+        dangling_hashing_configs=tuple(dangling_configs.dangling(table)),
         # Rows that writers wrote to replaced file groups are committed, but no reader sees them.
         stale_writes=tuple(
             StaleWrite(instant=item.instant, operation=item.operation, file_groups=len(item.groups), doubt=item.doubt)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketRules
-from jobs.hudi import hashing_config
+from jobs.hudi import dangling_configs, hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -82,7 +82,7 @@ def _of_retiring(table: HudiTable, order: WorkOrder[FinishExpansionParams], rule
     if rules is None or not hashing_config.is_in_force(table):
         return [NO_HASHING_CONFIG.because()]
     problems = writer_engines.of_running_flink(table, order)
-    if dangling := hashing_config.dangling(table):
+    if dangling := dangling_configs.dangling(table):
         problems.append(HASHING_CONFIG_DANGLING.because(", ".join(dangling)))
     numbers = {number for _, number in rules.rules}
     index = table.declared.index

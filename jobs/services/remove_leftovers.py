@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import WritersActiveError, refuse
-from jobs.hudi import hashing_config
+from jobs.hudi import dangling_configs, hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -23,7 +23,7 @@ from jobs.services.checks.row_counts import count_rows
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[RepairResult]:
     """Removes the leftovers with the lock held, so that no write begins or ends meanwhile. Raises RefusedError for a
     config by which rows were written, and WritersActiveError if a write began or ended before the job had the lock."""
-    configs, seen = hashing_config.dangling(table), _completed(table)
+    configs, seen = dangling_configs.dangling(table), _completed(table)
     if configs:
         context.step("reading the keys of all rows")
     problems = _of_configs(table, configs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.hudi import hashing_config
+from jobs.hudi import dangling_configs
 from jobs.hudi.lock import TableLock
 from jobs.hudi.savepoints import of_repairs, savepoints_of
 from jobs.kinds.results import Cure
@@ -122,7 +122,7 @@ def saved_files(examined: Examined) -> Iterator[Finding]:
 
 def configs(examined: Examined) -> Iterator[Finding]:
     """Finds hashing configs whose replacecommit never completed."""
-    if dangling := hashing_config.dangling(examined.table):
+    if dangling := dangling_configs.dangling(examined.table):
         yield Finding(
             "hashing-config-dangling",
             "A hashing config is in force although its expansion was not committed",
