@@ -1,29 +1,25 @@
-"""Finds hashing configs that are valid for Hudi although nothing shows that their replacecommit completed."""
+"""Hashing configs that are valid for Hudi although their replacecommit never completed."""
 
 from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
 
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
-from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.records import INGESTION, REPLACE
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 
 def dangling(table: HudiTable) -> list[str]:
-    """Returns the instants of configs whose replacecommit never completed. Those whose replacecommit may have been in a
-    history that is gone are left out: files and writers follow them."""
-    if not (suspects := hashing_config.instants(table)):
+    """Returns the instants of configs that are valid for Hudi although their replacecommit never completed. Those whose
+    replacecommit may have been in a history that is gone are left out: files and writers follow them."""
+    suspects = hashing_config.committed(table)
+    if not suspects:
         return []
-    with translated("comparing the hashing configs with the timeline"):
-        completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
-        unknown = [item for item in suspects if item not in completed and not table.was_archived(item)]
-        return [item for item in unknown if not _may_be_forgotten(table, item)]
+    completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
+    unknown = [item for item in suspects if item not in completed and not table.was_archived(item)]
+    return [item for item in unknown if not _may_be_forgotten(table, item)]
 
 
 def _may_be_forgotten(table: HudiTable, instant: str) -> bool:
@@ -40,8 +36,10 @@ def _may_be_forgotten(table: HudiTable, instant: str) -> bool:
     return any(made < first for made in map(partial(_made_by, table), table.partitions()) if made)
 
 
-def _made_by(table: OpenedTable, partition: str) -> str | None:
+def _made_by(table: HudiTable, partition: str) -> str | None:
     """Returns the instant that made a partition (`HoodiePartitionMetadata`); None if nothing names it."""
     path = "/".join(filter(None, (table.base_path.rstrip("/"), partition, ".hoodie_partition_metadata")))
-    found = re.search(r"^commitTime=(\d+)$", table.jvm.reads.text(table.storage, path, 4096) or "", re.MULTILINE)
+    with translated("reading who made a partition"):
+        text = str(table.jvm.reads.text(table.storage, path, 4096) or "")
+    found = re.search(r"^commitTime=(\d+)$", text, re.MULTILINE)
     return found[1] if found else None

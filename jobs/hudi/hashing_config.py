@@ -150,13 +150,13 @@ def _index_folder(table: OpenedTable) -> Any:
     return paths(table.meta.getHashingMetadataConfigPath()).getParent().getParent()
 
 
-def instants(table: OpenedTable) -> list[str]:
+def committed(table: OpenedTable) -> list[str]:
     """Returns the instants of the configs that are valid for Hudi, without the baseline."""
     with translated("listing the hashing configs"):
         if not _has_configs(table):
             return []
-        committed = table.jvm.read(_configs(table).getCommittedHashingConfigInstants(table.meta))
-        return [instant for instant in committed if instant != BASELINE]
+        found = table.jvm.read(_configs(table).getCommittedHashingConfigInstants(table.meta))
+        return [instant for instant in found if instant != BASELINE]
 
 
 def _has_configs(table: OpenedTable) -> bool:
