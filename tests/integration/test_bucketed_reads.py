@@ -353,7 +353,7 @@ def test_the_check_of_rows_has_the_hash_of_the_format_for_any_text(spark: SparkS
         None,
     ]
     keys = [(a, b, at) for at, a in enumerate(texts) for b in (*texts, a)] + [("min", "max", -(2**63))]
-    # The check looks at words of eight bytes, so a letter that takes more than one byte is tried in each place.
+    # The hash of bytes is right only where each letter takes one, so a letter of two is tried in each place.
     keys += [("x" * at + "é" + "x" * (size - at), "x" * size, size) for size in range(70) for at in range(size + 1)]
     rows = spark.createDataFrame(keys, "a string, b string, c bigint")
     plan = java_plan.begin(spark)

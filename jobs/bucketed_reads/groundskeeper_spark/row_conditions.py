@@ -12,14 +12,12 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.HiveHash;
 import org.apache.spark.sql.catalyst.expressions.If;
-import org.apache.spark.sql.catalyst.expressions.KnownNotNull;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
-import org.apache.spark.unsafe.Platform;
 import scala.collection.Seq;
 
 class RowConditions {
@@ -62,63 +60,28 @@ class RowConditions {
   // The hash of `BucketIdentifier`: `List.hashCode()` of Java's texts, without its sign.
   static Column hash(Dataset rows, List fields) {
     List texts = new ArrayList();
-    Column areAscii = null;
+    Column isAscii = null;
     Column code = functions.lit(Long.valueOf(1));
     long empty = 1;
     for (Iterator each = fields.iterator(); each.hasNext();) {
       String name = (String) each.next();
       Column field = functions.col(name).cast("string");
       Column text = functions.coalesce(new Column[] {field, functions.lit("")});
-      texts.add(field.expr());
+      texts.add(text.expr());
       if (rows.schema().apply(name).dataType().equals(DataTypes.StringType)) {
-        Column isAscii = functions.when(field.isNull(), Boolean.TRUE)
-            .otherwise(isAscii(new Column(new KnownNotNull(field.expr()))));
-        areAscii = areAscii == null ? isAscii : areAscii.and(isAscii);
+        Column isShort = functions.length(text).equalTo(functions.octet_length(text));
+        isAscii = isAscii == null ? isShort : isAscii.and(isShort);
       }
       // The sums stay 32-bit numbers, as in Java.
       Column product = code.multiply(Long.valueOf(31));
       code = product.plus(ofText(text).cast("bigint")).bitwiseAND(Long.valueOf(UNSIGNED));
       empty = (empty * 31) & UNSIGNED;
     }
-    // Hive's hash of bytes is Java's hash of the text if each byte is a letter. No text is made then. A null has the
-    // hash of an empty text.
+    // Hive's hash of bytes is Java's hash of the text if each byte is a letter. No text is made then.
     Column ofBytes = new Column(new HiveHash(PythonUtils.toSeq(texts)));
     Column quick = ofBytes.cast("bigint").plus(Long.valueOf(empty));
-    Column any = areAscii == null ? quick : new Column(new If(areAscii.expr(), quick.expr(), code.expr()));
+    Column any = isAscii == null ? quick : new Column(new If(isAscii.expr(), quick.expr(), code.expr()));
     return any.bitwiseAND(Long.valueOf(0x7FFFFFFFL));
-  }
-
-  // Whether each byte of a text is a letter, and so has no sign. A count of the letters would take one byte after the
-  // other, which was a sixth of the time of a join. Few words of eight bytes cover a text of up to 64: half of them
-  // from its begin, half of them to its end.
-  private static Column isAscii(Column text) {
-    Column size = new Column(invoke(text.expr(), "numBytes", DataTypes.IntegerType));
-    Column found = functions.length(text).equalTo(size);
-    Column begin = new Column(invoke(text.expr(), "getBaseOffset", DataTypes.LongType));
-    Column end = begin.plus(size.cast("bigint"));
-    for (int words = 8; words > 1; words /= 2) {
-      Column all = functions.lit(Long.valueOf(0));
-      for (int at = 8; at <= 4 * words; at += 8) {
-        Column ofBegin = word(text, begin.plus(Long.valueOf(at - 8)));
-        all = all.bitwiseOR(ofBegin).bitwiseOR(word(text, end.minus(Long.valueOf(at))));
-      }
-      found = functions.when(size.leq(Integer.valueOf(8 * words)), hasNoSign(all)).otherwise(found);
-    }
-    Column few = new Column(invoke(text.expr(), "getPrefix", DataTypes.LongType));
-    return functions.when(size.lt(Integer.valueOf(8)), hasNoSign(few)).otherwise(found);
-  }
-
-  private static Column word(Column text, Column place) {
-    List where = new ArrayList();
-    where.add(invoke(text.expr(), "getBaseObject", new ObjectType(Object.class)));
-    where.add(place.expr());
-    return new Column(new StaticInvoke(
-        Platform.class, DataTypes.LongType, "getLong", PythonUtils.toSeq(where), PythonUtils.toSeq(new ArrayList()),
-        false, false, true));
-  }
-
-  private static Column hasNoSign(Column bytes) {
-    return bytes.bitwiseAND(Long.valueOf(0x8080808080808080L)).equalTo(Long.valueOf(0));
   }
 
   // `String.hashCode()` in generated code; `java_method` would call it by reflection for each row. The string is made
