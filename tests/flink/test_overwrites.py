@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import RefusedError, WritersActiveError
+from jobs.errors import RefusedError
 from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
 from tests.flink.test_beside_flink import COW, MOR
 from tests.flink.test_flink_writer import BESIDE_OTHERS
 from tests.integration import tables
-from tests.integration.run import hudi_table, run_job
-from tests.integration.tables import INDEX
+from tests.integration.run import run_job
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ NON_BLOCKING = {
     "metadata.enabled": "true",
 }
 KEYS, LATE = 300, 250
-# The writer begins at once, and not when the source has ended.
-PIPELINED = {"execution.batch-shuffle-mode": "ALL_EXCHANGES_PIPELINED"}
 
 
 @dataclass(frozen=True)
@@ -146,36 +143,3 @@ def test_one_after_and_in_the_midst_of_a_job_is_the_last_word(
     run_job(spark, base, "cleaning", {"retain": 1})
     finished(flink, base, replace(job, first=first, last=first + KEYS - 1))
     assert differences(spark, base, job.expected(first + KEYS - 1), num_buckets=16).none
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("version", ["9", "6"])
-def test_jobs_wait_for_one_in_flight_although_its_inflight_file_is_empty(
-    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, version: str
-) -> None:
-    base = tmp_path / "numbers"
-    job = job_of(base, {**BESIDE_OTHERS, "metadata.enabled": "true", "hoodie.write.table.version": version})
-    finished(flink, base, job)
-    # The job of this service begins within two minutes, also on a busy machine.
-    overwrite = replace(overwrite_of(job, 600), rate=2, more_settings=PIPELINED)
-    running = flink.start(overwrite)
-    deadline = time.monotonic() + timeline.PATIENCE_SECONDS
-    while not (inflight := list((base / ".hoodie").rglob("*.replacecommit.inflight"))):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert [path.stat().st_size for path in inflight] == [0]
-    [instant] = timeline.pending(base)
-
-    assert [item.requested for item in hudi_table(spark, base, INDEX).pending_writes()] == [instant]
-    expansion: dict[str, Any] = {"num_buckets": 8}
-    with pytest.raises(WritersActiveError, match=instant):
-        run_job(spark, base, "bucket_expansion", {**expansion, "wait_seconds": 0}, writers_stopped=True)
-    assert timeline.pending(base) == [instant]
-    run_job(spark, base, "bucket_expansion", expansion, writers_stopped=True)
-
-    assert timeline.pending(base) == []
-    flink.wait(running, "FINISHED", seconds=200)
-    found = differences(spark, base, job.expected(899), num_buckets=8)
-    assert found.none, found
-    assert run_job(spark, base, "audit").details["clean"]
