@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job, work_order
-from tests.integration.tables import INDEX
 from tests.integration.test_stale_writes import UPDATE, UPDATED, written_stale
 
 if TYPE_CHECKING:
@@ -34,22 +31,16 @@ SOON = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
 MARK, CHECK = "the mark", {"at": "step", "name": "verifying the repair"}
 
 
-def timeline(version: int, name: str, table: str = ".hoodie") -> dict[str, Any]:
+def timeline(version: int, name: str) -> dict[str, Any]:
     """Returns the point at which a file of this name appears on the timeline."""
-    return {"at": "file", "name": f"{table}/{'timeline/' if version > 6 else ''}{name}"}
-
-
-def in_metadata(version: int) -> dict[str, Any]:
-    return timeline(version, "*.deltacommit.requested", ".hoodie/metadata/.hoodie")
+    return {"at": "file", "name": f".hoodie/{'timeline/' if version > 6 else ''}{name}"}
 
 
 @pytest.mark.parametrize(
     ("table_type", "version", "points"),
     [
         (MOR, 9, (timeline(9, "*.deltacommit.inflight"), CHECK, {"at": "before", "name": MARK})),
-        (MOR, 6, (in_metadata(6), {"at": "after", "name": MARK})),
         (COW, 6, (timeline(6, "*.inflight"), {"at": "before", "name": MARK})),
-        (COW, 9, (in_metadata(9), CHECK, {"at": "end"})),
     ],
 )
 def test_wherever_a_repair_is_killed_the_next_attempt_brings_the_rows_back_once(
@@ -59,7 +50,7 @@ def test_wherever_a_repair_is_killed_the_next_attempt_brings_the_rows_back_once(
     job = DyingJob(spark, work_order(base, "repair", declared=SOON), spares)
     brought = lambda: sum("'fare': -1.0" in each for each in tables.snapshot(spark, base))  # noqa: E731
     for point, death in zip(points, job.deaths(points), strict=True):
-        assert death.result is None or point["at"] == "end"
+        assert death.result is None, point
         # A reader sees all rows of the repair, or none.
         assert brought() in (0, UPDATED)
 
@@ -74,31 +65,18 @@ def test_wherever_a_repair_is_killed_the_next_attempt_brings_the_rows_back_once(
     assert len(proved(spark, base, 4)) == 320
 
 
-@pytest.mark.parametrize(
-    ("kind", "version", "points"),
-    [
-        ("clustering", 9, ({"at": "file", "name": "*.parquet"}, {"at": "step", "name": "waiting for a moment"})),
-        ("clustering", 9, (in_metadata(9), {"at": "before", "name": "the commit of the clustering"})),
-        ("clustering", 6, ({"at": "file", "name": "*.parquet"}, in_metadata(6))),
-        ("clustering", 6, ({"at": "after", "name": "the commit of the clustering"},)),
-        ("compaction", 9, ({"at": "file", "name": "*.parquet"}, in_metadata(9), {"at": "end"})),
-        ("compaction", 6, ({"at": "before", "name": "the commit of the compaction"}, in_metadata(6))),
-    ],
-)
-def test_wherever_the_runner_of_a_writers_plan_is_killed_the_next_attempt_executes_the_plan(
-    spark: SparkSession, base: Path, spares: Spares, kind: str, version: int, points: tuple[dict[str, Any], ...]
+def test_wherever_the_runner_of_a_writers_clustering_is_killed_the_next_attempt_executes_the_plan(
+    spark: SparkSession, base: Path, spares: Spares
 ) -> None:
-    index: BucketIndex | None = INDEX if kind == "compaction" else None
-    shape: dict[str, Any] = {"version": version, "partitioned": False}
-    shape |= {} if index else {"num_buckets": None, "table_type": COW, "hoodie.parquet.small.file.limit": "0"}
-    options = tables.write_table(spark, base, count=60, updates=2, **shape)
+    shape: dict[str, Any] = {"num_buckets": None, "table_type": COW, "hoodie.parquet.small.file.limit": "0"}
+    options = tables.write_table(spark, base, count=60, updates=2, partitioned=False, **shape)
     tables.upsert(tables.rows(spark, 60, 70), base, options)
-    with WriteClient(hudi_table(spark, base, index), UNDER_OUR_LOCK, DUE) as client:
-        plan = client.schedule_compaction() if index else schedule_clustering(client)
+    with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK) as client:
+        plan = schedule_clustering(client)
     before = tables.snapshot(spark, base)
-    job = DyingJob(spark, work_order(base, kind, {"plans": [plan]}, index=index), spares)
-    for point, death in zip(points, job.deaths(points), strict=True):
-        assert death.result is None or point["at"] == "end"
+    job = DyingJob(spark, work_order(base, "clustering", {"plans": [plan]}, index=None), spares)
+    for death in job.deaths(({"at": "file", "name": "*.parquet"}, {"at": "step", "name": "waiting for a moment"})):
+        assert death.result is None
         assert tables.snapshot(spark, base) == before
 
     done = job.finish()
@@ -109,5 +87,5 @@ def test_wherever_the_runner_of_a_writers_plan_is_killed_the_next_attempt_execut
     assert tables.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 80, ts=9), base, options)
     assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (80, 0)
-    audit = run_job(spark, base, "audit", index=index).details
+    audit = run_job(spark, base, "audit", index=None).details
     assert (audit["clean"], audit["rows"], audit["pending_instants"]) == (True, 80, []), audit

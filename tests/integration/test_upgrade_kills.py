@@ -51,7 +51,7 @@ _LONG = [
     (6, 9, (AFTER_END,)),
     (6, 9, (WITHOUT_NOTE,)),
     (9, 6, ({"at": "file", "name": ".hoodie/*.*commit"},)),
-    (9, 6, (AFTER_UPGRADE, TAKING_BACK)),
+    (9, 6, (AFTER_UPGRADE,)),
     (9, 8, (PROPERTIES,)),
 ]
 

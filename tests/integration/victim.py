@@ -23,7 +23,6 @@ from jobs.hudi import hashing_config, hashing_metadata, upgrade_backup
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
-from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.indexer import Indexer
 from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.metadata_table import MetadataTable
@@ -50,7 +49,6 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the compaction": (WriteClient, "begin_compaction"),
     "the taking over": (WriteClient, "take_compacted"),
     "the commit of the compaction": (WriteClient, "commit_compaction"),
-    "the commit of the clustering": (Clusterings, "commit"),
     "the rollback": (WriteClient, "rollback"),
     "the archival": (Archiver, "archive"),
     "the savepoint": (Savepoints, "create"),
