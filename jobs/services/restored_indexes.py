@@ -44,7 +44,7 @@ def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str,
         index_note.forget(table)
         return ()
     if pending := table.pending_writes():
-        raise WritersActiveError(f"In flight: {', '.join(f'{each.requested} ({each.action})' for each in pending)}.")
+        raise WritersActiveError(f"In flight: {', '.join(map(str, pending))}.")
     # A listing cannot distinguish late files from committed ones.
     remove_listed_late_files(client)
     lock.verify()

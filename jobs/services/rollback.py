@@ -129,7 +129,7 @@ def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: W
     if later:
         problems.append(NOT_THE_LATEST.because(", ".join(later[:5])))
     if pending := table.pending():
-        names = ", ".join(f"{each.requested} ({each.action})" for each in pending[:5])
+        names = ", ".join(map(str, pending[:5]))
         problems.append(
             WritersActiveError.because(
                 names,

@@ -45,7 +45,7 @@ def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, cont
                 yield
                 return
         if time.monotonic() > deadline:
-            names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
+            names = ", ".join(map(str, blocking))
             raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
         context.checkpoint()
         time.sleep(POLL_SECONDS)
