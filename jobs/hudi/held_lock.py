@@ -37,9 +37,13 @@ class HeldLocks {
     return new HeldLock(thread == null ? Thread.currentThread() : thread, fresh);
   }
 
-  // The calling thread takes a lock, so it holds none: locks are not re-entrant.
-  public void forget() {
-    HeldLock.forget();
+  // The calling thread tries to take a lock, whose file it may create; one that it holds is set aside meanwhile.
+  public HeldLock setAside() {
+    return HeldLock.setAside();
+  }
+
+  public void takeBack(HeldLock held) {
+    HeldLock.takeBack(held);
   }
 }
 
@@ -73,8 +77,14 @@ class HeldLock {
     }
   }
 
-  static void forget() {
-    BY_THREAD.remove(Thread.currentThread());
+  static HeldLock setAside() {
+    return (HeldLock) BY_THREAD.remove(Thread.currentThread());
+  }
+
+  static void takeBack(HeldLock held) {
+    if (held != null) {
+      BY_THREAD.put(Thread.currentThread(), held);
+    }
   }
 
   // Not private: Janino makes a static method of a private one, which is synchronized with all others of its class.

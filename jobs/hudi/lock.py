@@ -72,10 +72,14 @@ class TableLock:
         """
         sign, locks = self._signature(), instant_generators(self._table.jvm).locks
         with translated("taking the table's lock"):
-            locks.forget()
+            aside = locks.setAside()
         started = time.monotonic()
         try:
             provider = self._acquire(checkpoint)
+        except BaseException:
+            with suppress(JobError), translated("going on under another lock"):
+                locks.takeBack(aside)
+            raise
         finally:
             self._table.lock_wait_seconds += time.monotonic() - started
         self._proof = SignedFile(self._read, self._note) if self._in_a_file else Unproved()
