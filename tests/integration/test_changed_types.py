@@ -107,16 +107,12 @@ def test_files_with_old_columns_are_not_rewritten(
     assert found(spark, base, index=INDEX) == {}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("job", "table_type", "version", "columns"),
     [
-        # The changes to `bigint` and `string`, and of a decimal's precision.
-        ("sorted in buckets", COW, 9, ["c0", "c3", "c10"]),
-        *(pytest.param(job, COW, 9, [*COLUMNS], marks=pytest.mark.exhaustive) for job in JOBS),
-        *(
-            pytest.param("sorted in buckets", *each, [*COLUMNS], marks=pytest.mark.exhaustive)
-            for each in [(COW, 6), (MOR, 9), (MOR, 6)]
-        ),
+        *((job, COW, 9, [*COLUMNS]) for job in JOBS),
+        *(("sorted in buckets", *each, [*COLUMNS]) for each in [(COW, 6), (MOR, 9), (MOR, 6)]),
     ],
 )
 def test_exactly_the_columns_that_readers_lose_are_found(

@@ -105,6 +105,7 @@ def test_small_files_are_joined_without_decoding_rows(
     _require_same(spark, base, before, options, 300)
 
 
+@pytest.mark.exhaustive
 def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
