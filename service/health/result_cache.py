@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Engine
 
+from service.model import priority
 from service.model.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -142,13 +143,18 @@ class ResultCache(Generic[_Value]):
     def _renew_later(self, engine: Engine, clock: Clock, seconds: float) -> None:
         if not self._computing.acquire(blocking=False):
             return
-        thread = threading.Timer(seconds, self._renew, (engine, clock))
+        thread = threading.Timer(seconds, self._renew_behind_calls, (engine, clock))
         thread.name, thread.daemon = self.what, True
         try:
             thread.start()
         except RuntimeError:
             # No more threads can be started. The next call tries again.
             self._computing.release()
+
+    def _renew_behind_calls(self, engine: Engine, clock: Clock) -> None:
+        if self._last is not None:  # Calls wait for the first value.
+            priority.give_way()
+        self._renew(engine, clock)
 
     def _renew(self, engine: Engine, clock: Clock) -> None:
         try:

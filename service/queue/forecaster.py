@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from jobs.kinds.results import Work
 from service.db.engine import reading
+from service.model import priority
 from service.model.calls import calls
 from service.model.clock import Clock
 from service.model.errors import DatabaseUnavailableError
@@ -134,10 +135,14 @@ class Forecaster:
 
     def _renew_later(self, engine: Engine, clock: Clock) -> None:
         try:
-            threading.Thread(target=self._renew, args=(engine, clock), name="outlook", daemon=True).start()
+            threading.Thread(target=self._renew_behind_calls, args=(engine, clock), name="outlook", daemon=True).start()
         except RuntimeError:
             # No more threads can be started. The next call tries again.
             self._renewing.release()
+
+    def _renew_behind_calls(self, engine: Engine, clock: Clock) -> None:
+        priority.give_way()
+        self._renew(engine, clock)
 
     def _renew(self, engine: Engine, clock: Clock) -> None:
         try:

@@ -42,6 +42,7 @@ from service.lake.reader_pool import end_with_parent
 from service.metrics.installation import Installation
 from service.metrics.monitoring import Monitoring
 from service.metrics.table_series import Chosen
+from service.model import priority
 from service.model.calls import calls
 from service.model.errors import FleetUnavailableError, GroundskeeperError
 from service.model.garbage import collect_seldom
@@ -62,6 +63,7 @@ _CALL_SECONDS = 60.0
 # A process that ended just after its start is not started again before this time has passed.
 _RESTART_SECONDS = 5.0
 _THREADS = 16
+_BACKGROUND_THREADS = 4
 
 _forks = multiprocessing.get_context("forkserver")
 
@@ -304,12 +306,17 @@ def _serve(
             connection.send_bytes(pickle.dumps((number, reply)))
 
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="call")
+    background = ThreadPoolExecutor(_BACKGROUND_THREADS, "background", initializer=priority.give_way)
     threads.submit(overview.prepare, installation)
+    begun = set()
     with contextlib.suppress(EOFError, OSError):
         while True:
-            number, is_call, told, *work = connection.recv()
+            number, is_call, told, function, *given = connection.recv()
             clock.follow(told)
-            threads.submit(answer, number, is_call, *work)
+            # Calls wait for the results of the first round.
+            is_urgent = is_call or function not in begun
+            begun.add(function)
+            (threads if is_urgent else background).submit(answer, number, is_call, function, *given)
     os._exit(0)
 
 

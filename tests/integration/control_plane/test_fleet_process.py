@@ -6,10 +6,12 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from multiprocessing import forkserver
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,6 +97,12 @@ def sleep(_installation: Installation, seconds: float) -> int:
     return os.getpid()
 
 
+def niceness(_installation: Installation) -> tuple[int, set[int]]:
+    """Returns that of the calling thread, and those of all threads of the process."""
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    return own, {os.getpriority(os.PRIO_PROCESS, int(each.name)) for each in Path("/proc/self/task").iterdir()}
+
+
 def fail(_installation: Installation) -> None:
     raise ValueError("a secret of the implementation")
 
@@ -119,6 +127,16 @@ def of_fleet(fleet: FleetWork) -> dict[str, Any]:
 
 
 @pytest.mark.mostly_sqlite
+def test_work_for_which_nobody_waits_leaves_the_processors_to_calls(fleet: FleetProcess) -> None:
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    fleet.find_problems(timedelta(seconds=30))
+    # Calls wait for the first round.
+    assert fleet.run(niceness) == (usual, {usual})
+    fleet.find_problems(timedelta(seconds=30))
+    own, every = fleet.run(niceness)
+    assert own == usual < max(every)
+
+
 def test_a_small_installation_has_no_such_process(here: Installation) -> None:
     fleet = FleetProcess(here, few=TABLES)
     fleet.prepare()
