@@ -99,7 +99,8 @@ CASES = [
     case("index", index_to_drop, {"at": "before", "name": "the dropping"}),
     case("index", index_to_drop, PROPERTIES),
     case("metadata_table", metadata_to_rebuild, {"at": "before", "name": "the building"}),
-    case("restore", savepoint_to_restore, ENTRIES),
+    # Not while entries of the index are written: tasks of Spark make no proof (see the limits).
+    case("restore", savepoint_to_restore, PROPERTIES),
     case("rollback", commit_of_version_6_to_roll_back, {"at": "file", "name": ".hoodie/*.rollback.inflight"}),
 ]
 
