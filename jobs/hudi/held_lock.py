@@ -37,7 +37,7 @@ class HeldLocks {
     return new HeldLock(thread == null ? Thread.currentThread() : thread, fresh);
   }
 
-  // The calling thread tries to take a lock, whose file it may create; one that it holds is set aside meanwhile.
+  // For the calling thread.
   public HeldLock setAside() {
     return HeldLock.setAside();
   }
@@ -168,6 +168,20 @@ def proved_again(locks: Any, why_lost: Callable[[], str | None], thread: Any = N
         with suppress(JobError, OSError), translated("noting that the table's lock is free"):
             held.end()
         answering.join()
+
+
+@contextmanager
+def set_aside(locks: Any) -> Iterator[None]:
+    """Lets the calling thread try to take another lock, whose file it may create, as if it held none. If the block
+    fails, the thread goes on under the lock that it held before."""
+    with translated("setting a held lock aside"):
+        aside = locks.setAside()
+    try:
+        yield
+    except BaseException:
+        with suppress(JobError, OSError), translated("going on under the held lock"):
+            locks.takeBack(aside)
+        raise
 
 
 def _answer(held: Any, why_lost: Callable[[], str | None], ended: threading.Event) -> None:

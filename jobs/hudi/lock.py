@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
-from jobs.hudi.held_lock import proved_again
+from jobs.hudi.held_lock import proved_again, set_aside
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import innermost, refused_by_storage, translated
 from jobs.hudi.lock_note import has_died, process
@@ -71,15 +71,10 @@ class TableLock:
         `LockUnusableError` without waiting.
         """
         sign, locks = self._signature(), instant_generators(self._table.jvm).locks
-        with translated("taking the table's lock"):
-            aside = locks.setAside()
         started = time.monotonic()
         try:
-            provider = self._acquire(checkpoint)
-        except BaseException:
-            with suppress(JobError), translated("going on under another lock"):
-                locks.takeBack(aside)
-            raise
+            with set_aside(locks):
+                provider = self._acquire(checkpoint)
         finally:
             self._table.lock_wait_seconds += time.monotonic() - started
         self._proof = SignedFile(self._read, self._note) if self._in_a_file else Unproved()
