@@ -175,8 +175,9 @@ class StaleWriterWatch:
     def _judge_committed(self, instant: str) -> None:
         touched = self._table.touched(instant)
         if touched is None and self._table.was_archived(instant):
-            return  # The history has it in the next round.
-        self._judge(instant, touched)
+            self._judge_archived()
+        else:
+            self._judge(instant, touched)
 
     def _judge(self, instant: str, touched: Touched | None) -> None:
         self._judged.add(instant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -170,16 +170,24 @@ def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, check
 
 @contextmanager
 def alone(
-    table: HudiTable, lock: TableLock, client: WriteClient, wait_seconds: float, checkpoint: Checkpoint
+    table: HudiTable,
+    lock: TableLock,
+    client: WriteClient,
+    wait_seconds: float,
+    checkpoint: Checkpoint,
+    *,
+    blocking: Callable[[], Sequence[Instant]] | None = None,
 ) -> Iterator[None]:
     """Holds the lock at a moment without a write in flight, after dead ones were rolled back. Waits without the lock,
-    which the writers need to end. Raises WritersActiveError if there was no such moment."""
+    which the writers need to end. `blocking` returns the instants to wait for, by default the writes in flight. Raises
+    WritersActiveError if there was no such moment."""
     deadline = time.monotonic() + wait_seconds
+    blocking = blocking or table.pending_writes
     while True:
         roll_back_dead(table, lock, client, checkpoint)
-        if not (writing := table.pending_writes()):
+        if not (writing := blocking()):
             with lock.held(checkpoint):
-                if not (writing := table.pending_writes()):
+                if not (writing := blocking()):
                     yield
                     return
         if time.monotonic() >= deadline:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import CommitUndoneError, JobError, StaleWriterError, WritersActiveError, refuse
+from jobs.errors import CommitUndoneError, JobError, StaleWriterError, refuse
 from jobs.format.stale_writes import REPAIRS_KEY, runs_of
 from jobs.hudi import merging, rows
 from jobs.hudi.client import WriteClient
@@ -22,8 +22,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.problems.tables import COLUMNS_CHANGED
 from jobs.protocol import preflight
-from jobs.protocol.replacement import POLL_SECONDS
-from jobs.protocol.writers import dead_writes, roll_back_dead
+from jobs.protocol.writers import alone
 from jobs.services.stray_rows import INSTANT, KEY, Decided, without
 
 if TYPE_CHECKING:
@@ -34,21 +33,12 @@ if TYPE_CHECKING:
 def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, context: JobContext) -> Iterator[None]:
     """Holds the table's lock at a moment when no write in flight conflicts with ours, after the writes of dead writers
     were rolled back, among them those of earlier attempts. Raises `WritersActiveError`."""
-    deadline = time.monotonic() + seconds
     context.step("waiting for writers to finish")
-    while True:
-        with WriteClient(table, UNDER_OUR_LOCK) as client:
-            roll_back_dead(table, lock, client, context.checkpoint)
-        with lock.held(context.checkpoint):
-            blocking = _blocking(table)
-            if not blocking:
-                yield
-                return
-        if time.monotonic() > deadline:
-            names = ", ".join(map(str, blocking))
-            raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
-        context.checkpoint()
-        time.sleep(POLL_SECONDS)
+    with (
+        WriteClient(table, UNDER_OUR_LOCK) as client,
+        alone(table, lock, client, seconds, context.checkpoint, blocking=partial(_blocking, table)),
+    ):
+        yield
 
 
 def require_completed(table: HudiTable, instants: Collection[str]) -> None:
@@ -61,12 +51,9 @@ def require_completed(table: HudiTable, instants: Collection[str]) -> None:
 
 def _blocking(table: HudiTable) -> list[Instant]:
     """Returns the instants in flight, except for writes that retry by themselves when they conflict with ours."""
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
-        dead = set(dead_writes(table, client))
-    in_flight = [item for item in table.pending() if item.requested not in dead]
     if not table.declared.writers_retry_conflicts:
-        return in_flight
-    return [item for item in in_flight if item.action not in INGESTION]
+        return table.pending()
+    return [item for item in table.pending() if item.action not in INGESTION]
 
 
 def write(
