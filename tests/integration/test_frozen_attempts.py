@@ -23,10 +23,12 @@ from tests.integration.run import hudi_table, perform_order, run_job, work_order
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from jobs.contract import WorkOrder
     from tests.integration.doomed import Spares
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
@@ -71,6 +73,40 @@ def planned(spark: SparkSession, base: Path) -> str:
     return plan
 
 
+def suspend(
+    spark: SparkSession,
+    base: Path,
+    spares: Spares,
+    order: WorkOrder,
+    point: dict[str, Any],
+    *,
+    wanted: list[str],
+    write: Callable[[], None],
+) -> None:
+    """Suspends a worker at this point of a job until the next attempt has ended, with the `wanted` rows, and a writer
+    has gone on (`write`). Then the worker continues, and must change no row."""
+    suspended = spares.take(is_last=True)
+    expected: list[str] = []
+
+    def the_next_attempt_ends_and_a_writer_goes_on() -> None:
+        until = time.monotonic() + FRESH_SECONDS
+        following = replace(order, attempt=2, earlier_instants=tuple(suspended.death.stored))
+        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
+        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == wanted
+        write()
+        expected.extend(tables.snapshot(spark, base))
+        # A service begins the next attempt only after the end of a lease, which lasts for longer.
+        time.sleep(max(0.0, until - time.monotonic()))
+
+    death = suspended.run(order, {**point, **SUSPENDED}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
+
+    assert expected, suspended.log.read_text()[-4000:]
+    # The service refuses the report of an attempt that had only to end.
+    assert death.is_lost or (death.result or {})["outcome"] == "succeeded", death
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == expected
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -106,26 +142,15 @@ def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterward
     before = tables.snapshot(spark, base)
     params = {"plans": [planned(spark, base)]} if case.given else case.params
     order = work_order(base, case.kind, params, index=index)
-    suspended = spares.take(is_last=True)
-    expected: list[str] = []
-
-    def the_next_attempt_ends_and_a_writer_goes_on() -> None:
-        until = time.monotonic() + FRESH_SECONDS
-        following = replace(order, attempt=2, earlier_instants=tuple(suspended.death.stored))
-        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
-        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
-        tables.upsert(tables.rows(spark, 20, 70, ts=5), base, options)
-        expected.extend(tables.snapshot(spark, base))
-        # A service begins the next attempt only after the end of a lease, which lasts for longer.
-        time.sleep(max(0.0, until - time.monotonic()))
-
-    death = suspended.run(order, {**case.point, **SUSPENDED}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
-
-    assert expected, suspended.log.read_text()[-4000:]
-    # The service refuses the report of an attempt that had only to end.
-    assert death.is_lost or (death.result or {})["outcome"] == "succeeded", death
-    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == expected
-    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    suspend(
+        spark,
+        base,
+        spares,
+        order,
+        case.point,
+        wanted=before,
+        write=lambda: tables.upsert(tables.rows(spark, 20, 70, ts=5), base, options),
+    )
     assert tables.left_behind(base) == []
     # The writer has the options of before.
     tables.upsert(tables.rows(spark, 0, 80, ts=9), base, options)

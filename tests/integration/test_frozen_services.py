@@ -4,19 +4,16 @@ replacements and cleanings."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex, Outcome
-from jobs.hudi.held_lock import FRESH_SECONDS
+from jobs.contract import BucketIndex
 from tests.integration import indexed, tables
-from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import hudi_table, perform_order, run_job, work_order
+from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.tables import INDEX
-from tests.integration.test_frozen_attempts import SUSPENDED
+from tests.integration.test_frozen_attempts import suspend
 from tests.integration.test_index_builds import order as of_index
 
 if TYPE_CHECKING:
@@ -117,26 +114,15 @@ def test_a_worker_that_is_suspended_beyond_its_lease_changes_nothing_afterwards(
     scene = prepare(spark, base)
     wanted = tables.snapshot(spark, base) if scene.rows is None else scene.rows
     order = work_order(base, kind, scene.params, index=scene.index, **scene.order)
-    suspended = spares.take(is_last=True)
-    expected: list[str] = []
-
-    def the_next_attempt_ends_and_a_writer_goes_on() -> None:
-        until = time.monotonic() + FRESH_SECONDS
-        following = replace(order, attempt=2, earlier_instants=tuple(suspended.death.stored))
-        assert perform_order(spark, following).outcome is Outcome.SUCCEEDED
-        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == wanted
-        tables.upsert(tables.rows(spark, 20, COUNT + 10, ts=11), base, scene.options)
-        expected.extend(tables.snapshot(spark, base))
-        # A service begins the next attempt only after the end of a lease, which lasts for longer.
-        time.sleep(max(0.0, until - time.monotonic()))
-
-    death = suspended.run(order, {**point, **SUSPENDED}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
-
-    assert expected, suspended.log.read_text()[-4000:]
-    # The service refuses the report of an attempt that had only to end.
-    assert death.is_lost or (death.result or {})["outcome"] == "succeeded", death
-    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == expected
-    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    suspend(
+        spark,
+        base,
+        spares,
+        order,
+        point,
+        wanted=wanted,
+        write=lambda: tables.upsert(tables.rows(spark, 20, COUNT + 10, ts=11), base, scene.options),
+    )
     tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=12), base, scene.options)
     found = tables.snapshot(spark, base)
     assert (len(found), tables.duplicates(spark, base)) == (COUNT + 20, 0)
