@@ -52,7 +52,9 @@ class DecisionOut(Shown, declared=Decision):
 
 
 class EvaluationOut(BaseModel):
-    looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
+    looked_at: datetime | None = Field(
+        description="Time of the last poll that found the timeline changed; null: never polled, so there is no decision"
+    )
     decisions: list[DecisionOut] = Field(description="The decisions that would be made now, one for each kind")
 
 

@@ -47,7 +47,7 @@ def show_state(out: Output, state: Json) -> None:
     out.say("")
     out.pairs(
         [
-            ("polled", ago(watch["looked_at"])),
+            ("last change seen", ago(watch["looked_at"])),
             ("poll error", watch["error"]),
             (
                 "last commit",

@@ -2554,7 +2554,7 @@ class EstimatedCost(Model, frozen=True, kw_only=True):
 
 class EvaluationOut(Model, frozen=True, kw_only=True):
     looked_at: datetime | None
-    """Time of the last poll; null: never polled, so there is no decision"""
+    """Time of the last poll that found the timeline changed; null: never polled, so there is no decision"""
     decisions: list[DecisionOut]
     """The decisions that would be made now, one for each kind"""
 
