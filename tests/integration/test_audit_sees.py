@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
+from jobs.errors import RefusedError
 from jobs.format.instants import instant_of, wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -341,6 +342,13 @@ def test_a_clean_at_the_time_of_a_commit_takes_its_files_out_of_the_metadata_tab
     seen = found(spark, base, index=INDEX)
     assert seen.keys() == {"instants-share-time", "metadata-table-out-of-step"}
     assert seen["instants-share-time"] == f"{instant} (clean and commit)"
+    # Nothing shows that the files which the metadata table lists were deleted rightly.
+    with pytest.raises(RefusedError):
+        run_job(spark, base, "metadata_table", {"action": "rebuild"}, writers_stopped=True)
+    shutil.rmtree(base / ".hoodie" / "metadata")
+    run_job(spark, base, "metadata_table", {"action": "rebuild"}, writers_stopped=True)
+    assert tables.snapshot(spark, base, metadata=True) == by_listing
+    assert found(spark, base, index=INDEX).keys() == {"instants-share-time"}
 
 
 @pytest.mark.exhaustive

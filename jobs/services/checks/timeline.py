@@ -86,7 +86,9 @@ def files(examined: Examined) -> Iterator[Finding]:
             "The metadata table has one commit for each time, so the later action has undone there what the earlier "
             "one had written: readers that use the metadata table miss new files, or look for deleted ones.",
             "Clients that give instants without a common lock made them. Give all writers and services the same lock, "
-            "stop them, and build the metadata table anew. The finding stays until these instants are archived.",
+            "stop them, and build the metadata table anew. If that is refused, because a clean has deleted files that "
+            "are still listed there, make sure that newer files have their rows, and delete `.hoodie/metadata` first. "
+            "The finding stays until these instants are archived.",
         )
     headless = {instant for instant, found in states.items() if found == {"inflight"}}
     headless |= {
