@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from service.db import schema
+from service.db import bulk, schema
 from service.db.documents import Documents, Reading, rows_of, together
 from service.db.page import Page, PageRequest, Shape, page_of
 from service.lake.commit import CLEAN, COMPACTION, SERVICE_OPERATIONS, UPSERT, WRITING_ACTIONS, Commit
@@ -39,7 +39,6 @@ _INSERTS = {
     name: insert(_c).on_conflict_do_nothing().returning(_c.c.id, _c.c.table_id, _c.c.requested_time, _c.c.action)
     for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
 }
-_INSERT = _c.insert()
 _OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
 KNOWN: Reading[set[tuple[str, str]]] = rows_of(
     tuple[str, str],
@@ -128,8 +127,7 @@ def record(connection: Connection, found: Iterable[Commit], seen_at: datetime) -
 
 def add(connection: Connection, found: Iterable[Commit], seen_at: datetime) -> None:
     """Adds commits of tables that have no stored commits yet, in the order given."""
-    if rows := [_values(commit, seen_at) for commit in found]:
-        connection.execute(_INSERT, rows)
+    bulk.write(connection, _c, [_values(commit, seen_at) for commit in found])
 
 
 def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:

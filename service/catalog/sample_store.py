@@ -11,14 +11,12 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.catalog.sample import Sample
-from service.db import schema
-from service.db.upsert import insert_into
+from service.db import bulk, schema
 
 _s = schema.samples
 
@@ -54,14 +52,7 @@ def record(connection: Connection, samples: Mapping[str, Sample]) -> None:
         for table_id, sample in samples.items()
         for step in (_SHORT, _HOUR, _DAY)
     ]
-    connection.execute(_upsert(connection.dialect.name), rows)
-
-
-@cache
-def _upsert(dialect: str) -> sa.Insert:
-    statement = insert_into(dialect, _s)
-    changes = {each.name: statement.excluded[each.name] for each in dataclasses.fields(Sample)}
-    return statement.on_conflict_do_update(index_elements=["table_id", "step", "slot"], set_=changes)
+    bulk.write(connection, _s, rows, key=("table_id", "step", "slot"))
 
 
 def of_table(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from jobs.contract import converted, json_of
-from service.db import schema
+from service.db import bulk, schema
 from service.db.documents import Reading, pairs_of, rows_of
-from service.db.upsert import insert_into
 from service.lake.backlog import extended
 from service.lake.snapshot import (
     Bucket,
@@ -107,9 +105,8 @@ def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[Partition
         snapshots.append(snapshot)
         rows.append({"table_id": snapshot.table_id, **_values(snapshot, stored.hashing_config)})
         partitions += [_partition_values(snapshot.table_id, each) for each in details]
-    connection.execute(_INSERT, rows)
-    if partitions:
-        connection.execute(_INSERT_PARTITIONS, partitions)
+    bulk.write(connection, _s, rows)
+    bulk.write(connection, _p, partitions)
     return snapshots
 
 
@@ -129,15 +126,7 @@ def save_partitions(
         connection.execute(_DELETE_PARTITIONS, {"of_table": table_id})
     elif gone := {*listed} - {each["path"] for each in rows}:
         connection.execute(_DELETE_LISTED, {"of_table": table_id, "listed": list(gone)})
-    if rows:
-        connection.execute(_replace_partitions(connection.dialect.name), rows)
-
-
-@cache
-def _replace_partitions(dialect: str) -> sa.Insert:
-    statement = insert_into(dialect, _p)
-    changes = {name: statement.excluded[name] for name in ("state", "buckets", "base_rows", "replaced")}
-    return statement.on_conflict_do_update(index_elements=["table_id", "path"], set_=changes)
+    bulk.write(connection, _p, rows, key=("table_id", "path"))
 
 
 def _with_totals(snapshot: TableSnapshot, states: Sequence[PartitionState]) -> TableSnapshot:
@@ -206,7 +195,7 @@ CLOCKS, _TOTALS_OF_TABLES = (
     pairs_of(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))
     for name, kind in (("clock", dict[str, Any]), ("totals", Totals))
 )
-_INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
+_INSERT = _s.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _DETAILS = sa.select(_p).where(_IS_OF_TABLE).order_by(_p.c.path)
 _DETAILS_OF = _DETAILS.where(schema.among(_p.c.path, "paths"))

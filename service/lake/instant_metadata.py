@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Annotated, Any, TypeVar
@@ -106,8 +105,7 @@ class ReplaceRequest(msgspec.Struct, rename="camel"):
     clustering_plan: Any = None
 
 
-@dataclass(frozen=True)
-class InstantMetadata:
+class InstantMetadata(msgspec.Struct, frozen=True):
     """The metadata of a completed instant. The counts are those of `service.lake.commit.Commit`.
 
     `partitions` is None if the metadata does not name the touched partitions. Five members are by partition path:
@@ -126,11 +124,11 @@ class InstantMetadata:
     bytes_written: int | None = None
     partitions: tuple[str, ...] | None = ()
     file_groups: int = 0
-    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    base_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    inserted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    rewritten: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    base_rows: Mapping[str, Mapping[str, int]] = msgspec.field(default_factory=dict)
+    written: Mapping[str, Mapping[str, int]] = msgspec.field(default_factory=dict)
+    inserted: Mapping[str, Mapping[str, int]] = msgspec.field(default_factory=dict)
+    rewritten: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
@@ -197,7 +195,7 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
     base_rows: dict[str, dict[str, int]] = {}
     written: dict[str, dict[str, int]] = {}
     inserted: dict[str, dict[str, int]] = {}
-    rewritten: dict[str, frozenset[str]] = {}
+    rewritten: dict[str, set[str]] = {}
     rows_written = rows_deleted = bytes_written = 0
     for partition, stats in (record.partition_to_write_stats or {}).items():
         if stats:
@@ -215,7 +213,7 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
             if name and name[0] != ".":
                 base_rows.setdefault(partition, {})[name] = _count(stat.num_writes)
                 if stat.prev_commit not in _NO_COMMIT:
-                    rewritten[partition] = rewritten.get(partition, frozenset()) | {stat.file_id}
+                    rewritten.setdefault(partition, set()).add(stat.file_id)
     replaced_groups = sum(len(set(ids).difference(written.get(p, ()))) for p, ids in replaced.items())
     extra = {name: value for name, value in (record.extra_metadata or {}).items() if value is not None}
     schema = extra.get("schema")
@@ -231,7 +229,7 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
         base_rows=base_rows,
         written=written,
         inserted=inserted,
-        rewritten=rewritten,
+        rewritten={partition: frozenset(ids) for partition, ids in rewritten.items()},
         schema=schema_digest(schema) if schema else None,
         repaired=repaired_of(extra),
         is_repair=is_repair(extra),

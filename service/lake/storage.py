@@ -64,16 +64,21 @@ MAX_LISTED = 3_000_000
 
 
 class Entry(NamedTuple):
-    """A file or folder; `path` is relative to the table. `size` is in bytes, 0 for a folder."""
+    """A file or folder; `path` is relative to the table. `size` is in bytes, 0 for a folder. `modified_us` is in
+    microseconds since 1970."""
 
     path: str
     size: int
     is_folder: bool
-    modified_at: datetime | None = None
+    modified_us: int | None = None
 
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
+
+    @property
+    def modified_at(self) -> datetime | None:
+        return None if self.modified_us is None else _EPOCH + timedelta(0, 0, self.modified_us)
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Storage:
                 kind, path = S_IFMT(status.st_mode), each.path[start:]
                 is_folder, size = kind == S_IFDIR, status.st_size if kind == S_IFREG else 0
                 # The first polls of a fleet make millions of these, and keywords would make each a third slower.
-                yield Entry._make((path, size, is_folder, _EPOCH + timedelta(0, 0, status.st_mtime_ns // 1000)))
+                yield Entry._make((path, size, is_folder, status.st_mtime_ns // 1000))
                 if is_folder and recursive:
                     yield from self._listed(self._at(path) if each.is_symlink() else each.path, start, recursive=True)
 
@@ -235,7 +240,9 @@ def _read(file: int, most: int) -> bytes:
 
 
 def _entry(info: fs.FileInfo, start: int) -> Entry:
-    return Entry(info.path[start:], info.size or 0, info.type == fs.FileType.Directory, info.mtime)
+    modified = info.mtime_ns
+    modified_us = None if modified is None else modified // 1000
+    return Entry(info.path[start:], info.size or 0, info.type == fs.FileType.Directory, modified_us)
 
 
 def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequence[str] | None = None) -> Storage:

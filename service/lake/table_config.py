@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from jobs.format.clock_frame import ClockFrame, Stamped, frame_of
-from jobs.format.instants import moment
+from jobs.format.instants import EPOCH, moment
 from jobs.format.properties import parse_properties
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from service.lake.storage import MAX_CONFIG_BYTES, Entry, Storage
@@ -38,9 +38,9 @@ class TableConfig:
     def in_frame_of(self, timeline: Iterable[Entry]) -> TableConfig:
         """Returns the config with the frame that the files of the active timeline show."""
         files = [
-            Stamped(each.name, each.modified_at.astimezone(UTC).replace(tzinfo=None))
+            Stamped(each.name, EPOCH + timedelta(0, 0, each.modified_us))
             for each in timeline
-            if each.modified_at is not None
+            if each.modified_us is not None
         ]
         ingestion = "deltacommit" if self.table_type is TableType.MERGE_ON_READ else "commit"
         return replace(self, frame=frame_of(files, version=self.version, ingestion=ingestion))

@@ -308,7 +308,7 @@ def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entr
     """Returns the instants whose times cannot be compared with those of others: clocks disagree."""
     if config.frame.disagreement is not None:
         return {each.requested_time for each in timeline.instants}
-    times = {name: int(each.modified_at.timestamp() * 1000) for name, each in listed.items() if each.modified_at}
+    times = {name: each.modified_us // 1000 for name, each in listed.items() if each.modified_us is not None}
     return {instant for each in inversions(appearances(times)) for instant in (each.instant, each.after)}
 
 

@@ -164,7 +164,7 @@ def in_order_of_completion(
     if config.version >= WITH_COMPLETION_TIMES:
         return sorted(seen, key=lambda each: (each.instant.completion_time or "", each.instant.requested_time))
     order = CompletionOrder.of(
-        {name: int(file.modified_at.timestamp() * 1000) for name, file in files.items() if file.modified_at}
+        {name: file.modified_us // 1000 for name, file in files.items() if file.modified_us is not None}
     )
     ordered = [replace(each, is_ordered=order.is_known(each.instant.requested_time)) for each in seen]
     return sorted(ordered, key=lambda each: order.key(each.instant.requested_time))

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from jobs.contract import JobKind
-from service.db import schema
+from service.db import bulk, schema
 from service.db.documents import Documents, Reading
 from service.db.page import Cursor, Page, PageRequest, among, page_of, within
 from service.scheduling.decision import DECIDED, Decision, Verdict
@@ -56,7 +56,6 @@ def _current() -> sa.Select[Any]:
 
 
 _CURRENT = _current()
-_INSERT = _d.insert()
 _REPEAT = _d.update().where(_d.c.id == sa.bindparam("of_id"))
 
 
@@ -87,8 +86,7 @@ def record(
             repeated.append({"of_id": last.id, "count": last.count + 1, **figures})
         else:
             new.append({"table_id": table_id, **decision.to_row("id")})
-    if new:
-        connection.execute(_INSERT, new)
+    bulk.write(connection, _d, new)
     if repeated:
         connection.execute(_REPEAT, repeated)
 

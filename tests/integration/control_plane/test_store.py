@@ -8,12 +8,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+import sqlalchemy as sa
 
 from jobs.contract import DEFAULT_GROUP, TABLE_LOCKED, Heartbeat, JobKind, Outcome, Problem, Progress
-from service.catalog import table_store
+from service.catalog import commit_store, table_store
 from service.catalog.registration import Registration, Writers
+from service.db import bulk, schema
 from service.db.engine import reading, writing
 from service.db.page import PageRequest
+from service.lake.commit import Commit
 from service.model.job_errors import JobConflictError, JobNotFoundError, LeaseLostError
 from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
 from service.queue import held_store, job_store, lease_store
@@ -21,8 +24,6 @@ from service.queue.job import AttemptOutcome, Job, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import sqlalchemy as sa
 
 
 class Clock(Protocol):
@@ -95,6 +96,29 @@ def test_documents_with_any_name_and_number_are_read_back(sqlite: sa.Engine, a_t
     with writing(sqlite) as connection:
         table_store.register(connection, a_table.evolve(id="tbl_2", base_path="/lake/other", profile=profile))
         assert table_store.get(connection, "tbl_2").profile == profile
+
+
+def test_many_rows_are_written_in_their_order_and_replaced_by_key(
+    engine: sa.Engine, a_table: Registration, clock: Clock
+) -> None:
+    paths = ["a/b=1", "ü 😀", 'it\'s "one" \\', "%s :x {}"]
+    commits = [
+        Commit(
+            a_table.id, f"2026{9 - at}", "commit", None, clock(), clock() + timedelta(microseconds=at), partitions=each
+        )
+        for at, each in enumerate([tuple(paths), tuple(paths[1:]), (), (paths[3],)])
+    ]
+    rows = [{"table_id": a_table.id, "path": path, "state": {}, "buckets": [[0, 2**53, None]]} for path in paths]
+    with writing(engine) as connection:
+        commit_store.add(connection, commits, now)
+        for counted in (1, 2):
+            changed = [{**row, "base_rows": dict.fromkeys(paths, counted), "replaced": {}} for row in rows]
+            bulk.write(connection, schema.partitions, changed, key=("table_id", "path"))
+        stored = connection.execute(sa.select(schema.commits).order_by(schema.commits.c.id)).all()
+        kept = connection.execute(sa.select(schema.partitions)).mappings().all()
+    read_back = [(row.requested_time, row.completed_at, row.rows_written, row.partitions) for row in stored]
+    assert read_back == [(each.requested_time, each.completed_at, None, list(each.partitions)) for each in commits]
+    assert sorted(map(dict, kept), key=str) == sorted(changed, key=str)
 
 
 def test_a_base_path_is_registered_once(engine: sa.Engine, a_table: Registration) -> None:
