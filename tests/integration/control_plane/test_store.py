@@ -102,10 +102,9 @@ def test_many_rows_are_written_in_their_order_and_replaced_by_key(
     engine: sa.Engine, a_table: Registration, clock: Clock
 ) -> None:
     paths = ["a/b=1", "ü 😀", 'it\'s "one" \\', "%s :x {}"]
+    now = clock()
     commits = [
-        Commit(
-            a_table.id, f"2026{9 - at}", "commit", None, clock(), clock() + timedelta(microseconds=at), partitions=each
-        )
+        Commit(a_table.id, f"2026{9 - at}", "commit", None, now, now + timedelta(microseconds=at), partitions=each)
         for at, each in enumerate([tuple(paths), tuple(paths[1:]), (), (paths[3],)])
     ]
     rows = [{"table_id": a_table.id, "path": path, "state": {}, "buckets": [[0, 2**53, None]]} for path in paths]
