@@ -29,7 +29,8 @@ _ENABLE = {
     PARTITION_STATISTICS: "hoodie.metadata.index.partition.stats.enable",
     BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
 }
-_ENABLE_RECORDS = {
+# The keys say whether each partition of the data has an index of its own.
+ENABLE_RECORDS = {
     False: "hoodie.metadata.record.index.enable",
     True: "hoodie.metadata.record.level.index.enable",
 }
@@ -150,7 +151,7 @@ class Indexes:
         # A client that is configured for the other kind of record index would update the wrong file groups.
         chosen |= {
             option: _flag(RECORDS in self.partitions and kind is by_partition)
-            for kind, option in _ENABLE_RECORDS.items()
+            for kind, option in ENABLE_RECORDS.items()
         }
         statistics = self.defined.get(COLUMN_STATISTICS)
         columns = [name for name in statistics.columns if not name.startswith("_hoodie_")] if statistics else []

@@ -29,7 +29,8 @@ _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metad
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
 # The option decides when the metadata table is written. Spark's default `true` opens its deltacommit when an instant
 # *begins*. Flink, and Spark with `false`, write the deltacommit at the end, and treat any open one as dead and roll it
-# back. So all writers of a table must use the same setting, or they make each other's commits fail.
+# back. So all writers of a table must use the same setting, or they make each other's commits fail. A Flink job that
+# finds its rows by the record index is like Spark with `true` (`OptionsResolver.isStreamingIndexWriteEnabled`).
 METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 
@@ -62,6 +63,11 @@ def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
         # streaming client would write both kinds of statistics.
         chosen |= METADATA_AT_THE_END
     return chosen
+
+
+def beside_flink(table: OpenedTable) -> dict[str, str]:
+    """Returns the options of a client of a table that Flink may write."""
+    return {} if RECORDS in table.metadata_partitions else METADATA_AT_THE_END
 
 
 def state(table: OpenedTable) -> frozenset[str]:

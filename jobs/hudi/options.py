@@ -59,7 +59,7 @@ def client_options(table: HudiTable) -> dict[str, str]:
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
         **indexes.options(table),
-        **(indexes.METADATA_AT_THE_END if table.may_have_flink is not None else {}),
+        **(indexes.beside_flink(table) if table.may_have_flink is not None else {}),
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",

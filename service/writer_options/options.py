@@ -81,7 +81,8 @@ _BESIDE_CLUSTERING = {
 }
 
 # Flink writes the metadata table at the end of its instants, and considers instants dead that are open there at that
-# time. Without this option, Spark opens its instant there at the beginning.
+# time. Without this option, Spark opens its instant there at the beginning. So does a Flink job that finds its rows by
+# the record index: beside it a writer with this option would end that job for good.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 # When a compaction ends during a write, Hudi 1.2's partition statistics of that write cover only its own rows. Until
@@ -113,7 +114,7 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
     options |= _index(target, engine)
     if engine is not WriterEngine.FLINK:
         options |= {**_NO_DATA_SKIPPING, **target.index_options}
-    if target.has_flink and engine is not WriterEngine.FLINK:
+    if target.has_flink and engine is not WriterEngine.FLINK and not target.has_record_index:
         options |= _METADATA_AT_THE_END
     notes = (*_notes(target, engine), *delegation.notes(engine, manager, target.index))
     match engine:

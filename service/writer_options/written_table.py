@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jobs.contract import BucketIndex
+from jobs.format.index_definitions import ENABLE_RECORDS
 from service.catalog.registration import Registration
 from service.lake.table import BucketIndexKind, TableType
 from service.writer_options.known_options import LATEST
@@ -43,6 +44,10 @@ class Target:
     has_flink: bool = False  # Whether Flink writes the table as well.
     hudi_version: str = LATEST  # The writer's version.
     exists: bool = True
+
+    @property
+    def has_record_index(self) -> bool:
+        return not self.index_options.keys().isdisjoint(ENABLE_RECORDS.values())
 
     @classmethod
     def of(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
-from jobs.format.index_definitions import Indexes
+from jobs.format.index_definitions import ENABLE_RECORDS, Indexes
 from service.catalog.registration import Registration
 from service.lake.table import TableType
 from service.writer_options.options import WriterOptions, writer_options
@@ -195,6 +195,10 @@ def test_beside_flink_spark_writes_the_metadata_table_as_flink_does() -> None:
             writer_options(Target("/lake/t", has_flink=True), engine, callback=CALLBACK).options[streaming] == "false"
         )
         assert streaming not in writer_options(Target("/lake/t"), engine, callback=CALLBACK).options
+        # A Flink job that finds its rows by the record index opens its instant there at the beginning, too.
+        for option in ENABLE_RECORDS.values():
+            indexed = Target("/lake/t", has_flink=True, index_options={option: "true"})
+            assert streaming not in writer_options(indexed, engine, callback=CALLBACK).options
 
 
 def test_spark_does_not_prune_by_buckets_where_that_loses_rows() -> None:
