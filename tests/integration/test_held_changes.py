@@ -1,0 +1,92 @@
+"""Once a table's lock is lost, no file is changed for the thread that held it: not by this thread, not by threads that
+share its work, and not by tasks of its Spark jobs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.hudi import held_lock
+from jobs.hudi.instant_generators import instant_generators
+from jobs.hudi.jvm import jvm_of, translated
+from jobs.lock_errors import LockLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from jobs.hudi.jvm import Jvm
+
+FRESH = 0.1
+LOST = "Another client has it."
+
+
+@pytest.fixture
+def jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jvm]:
+    """The JVM as an attempt finds it, whose Spark jobs have a group."""
+    monkeypatch.setattr(held_lock, "FRESH_SECONDS", FRESH)
+    context: Any = spark.sparkContext
+    context.setJobGroup("job_held/1", "")
+    yield jvm_of(spark)
+    context._jsc.clearJobGroup()
+
+
+def storage_of(jvm: Jvm, path: Any) -> Any:
+    # `Path` is known before the first table is opened.
+    return jvm.hudi.storage.HoodieStorageUtils.getStorage(path, jvm.storage_conf())
+
+
+@pytest.mark.parametrize("count", [3, 40, 300], ids=["by the thread", "by shared threads", "by tasks"])
+def test_no_file_is_deleted_when_the_lock_is_lost(jvm: Jvm, tmp_path: Path, count: int) -> None:
+    locks, lost = instant_generators(jvm).locks, [""]
+    first, second = (tmp_path / name for name in ("first", "second"))
+    for folder in (first, second):
+        folder.mkdir()
+        for number in range(count):
+            (folder / str(number)).touch()
+
+    def delete(folder: Path) -> None:
+        path = jvm.hudi.storage.StoragePath(str(folder))
+        with translated("deleting"):
+            jvm.hudi.common.fs.FSUtils.deleteDir(jvm.engine_context, storage_of(jvm, path), path, 2)
+
+    with held_lock.proved_again(locks, lambda: lost[0] or None) as forget:
+        time.sleep(2 * FRESH)
+        delete(first)
+        assert not first.exists()
+        lost[0] = LOST
+        time.sleep(2 * FRESH)
+        with pytest.raises(LockLostError, match=LOST):
+            delete(second)
+        assert len(list(second.iterdir())) == count
+    if count == 300:
+        # Tasks of the job that has lost the lock may go on.
+        with pytest.raises(LockLostError, match=LOST):
+            delete(second)
+        assert len(list(second.iterdir())) == count
+    forget()
+    delete(second)
+    assert not second.exists()
+
+
+def test_no_file_is_completed_when_the_lock_is_lost(jvm: Jvm, tmp_path: Path) -> None:
+    locks, lost = instant_generators(jvm).locks, [""]
+    path = jvm.hudi.storage.StoragePath(str(tmp_path / "file"))
+    with held_lock.proved_again(locks, lambda: lost[0] or None):
+        storage = storage_of(jvm, path)
+        for is_lost in (False, True):
+            stream = storage.create(path, True)
+            stream.write(bytearray(b"lost" if is_lost else b"held"))
+            lost[0] = LOST if is_lost else ""
+            time.sleep(2 * FRESH)
+            if is_lost:
+                with pytest.raises(LockLostError, match=LOST), translated("closing"):
+                    stream.close()
+            else:
+                stream.close()
+                assert (tmp_path / "file").read_bytes() == b"held"
+    assert b"lost" not in (tmp_path / "file").read_bytes()
