@@ -43,8 +43,9 @@ SOON = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
 TIMELINE, OF_METADATA = ".hoodie/timeline/", ".hoodie/metadata/.hoodie/timeline/"
 PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
 ENTRIES = {"at": "file", "name": ".hoodie/metadata/record_index/*"}
-# Two tasks at once have begun to fill the first two of four file groups.
-FILLED = {"at": "file", "name": ".hoodie/metadata/record_index/*.hfile", "nth": 2}
+# A task is about to make the file of a file group. Nobody tells the worker that the job is another attempt's.
+MARKERS = ".hoodie/metadata/.hoodie/.temp/*/record_index/*.marker.CREATE"
+FILLING = {"at": "file", "name": MARKERS, "overtaken": False}
 BUILD = {**of_index("build", "record"), "file_groups": 4}
 
 
@@ -154,14 +155,14 @@ def case(kind: str, scene: Callable[[SparkSession, Path], Scene], point: dict[st
 CASES = [
     case("index", index_to_build, PROPERTIES),
     case("index", index_to_build, ENTRIES),
-    case("index", index_to_build, FILLED),
+    case("index", index_to_build, FILLING),
     case("index", index_to_build, {"at": "step", "name": "comparing"}),
     case("index", index_to_drop, {"at": "before", "name": "the dropping"}),
     case("index", index_to_drop, PROPERTIES),
     case("metadata_table", metadata_to_rebuild, {"at": "before", "name": "the building"}),
-    case("metadata_table", metadata_to_rebuild, FILLED),
+    case("metadata_table", metadata_to_rebuild, FILLING),
     case("restore", savepoint_to_restore, PROPERTIES),
-    case("restore", savepoint_to_restore, FILLED),
+    case("restore", savepoint_to_restore, FILLING),
     case("rollback", commit_of_version_6_to_roll_back, at_file(".hoodie/*.rollback.inflight")),
     case("metadata_table", metadata_to_compact, at_file(f"{OF_METADATA}*.compaction.inflight")),
     case("partition_ttl", partitions_to_drop, at_file(f"{TIMELINE}*.replacecommit.inflight")),

@@ -12,6 +12,7 @@ from jobs.hudi import held_lock
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import jvm_of, translated
 from jobs.lock_errors import LockLostError
+from tests.integration.test_s3 import lake, on_s3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.hudi.jvm import Jvm
+
+__all__ = ["lake", "on_s3"]
 
 FRESH = 0.1
 LOST = "Another client has it."
@@ -73,20 +76,26 @@ def test_no_file_is_deleted_when_the_lock_is_lost(jvm: Jvm, tmp_path: Path, coun
     assert not second.exists()
 
 
-def test_no_file_is_completed_when_the_lock_is_lost(jvm: Jvm, tmp_path: Path) -> None:
+@pytest.mark.parametrize("on", ["disk", pytest.param("s3", marks=pytest.mark.exhaustive)])
+def test_no_file_is_completed_when_the_lock_is_lost(
+    jvm: Jvm, tmp_path: Path, on: str, request: pytest.FixtureRequest
+) -> None:
     locks, lost = instant_generators(jvm).locks, [""]
-    path = jvm.hudi.storage.StoragePath(str(tmp_path / "file"))
+    if on == "s3":
+        request.getfixturevalue("on_s3")
+    folder = "s3a://lake/held" if on == "s3" else str(tmp_path)
+    path = jvm.hudi.storage.StoragePath(f"{folder}/file")
     with held_lock.proved_again(locks, lambda: lost[0] or None):
         storage = storage_of(jvm, path)
-        for is_lost in (False, True):
+        for content in (b"held", b"lost"):
             stream = storage.create(path, True)
-            stream.write(bytearray(b"lost" if is_lost else b"held"))
-            lost[0] = LOST if is_lost else ""
-            time.sleep(2 * FRESH)
-            if is_lost:
-                with pytest.raises(LockLostError, match=LOST), translated("closing"):
-                    stream.close()
-            else:
+            stream.write(bytearray(content))
+            if content == b"held":
                 stream.close()
-                assert (tmp_path / "file").read_bytes() == b"held"
-    assert b"lost" not in (tmp_path / "file").read_bytes()
+                continue
+            lost[0] = LOST
+            time.sleep(2 * FRESH)
+            with pytest.raises(LockLostError, match=LOST), translated("closing"):
+                stream.close()
+    # A disk has an empty file as soon as the file is made.
+    assert jvm.reads.text(storage, path.toString(), 10) == ("held" if on == "s3" else "")

@@ -88,7 +88,7 @@ class Death:
         self._at, self._name = point["at"], point.get("name", "")
         self._left, self._delay = point.get("nth", 1), point.get("delay", 0.0)
         self._only = point.get("only")
-        self._freezes, self._is_overtaken = "freeze" in point, "overtaken" in point
+        self._freezes, self._is_overtaken = "freeze" in point, point.get("overtaken", False)
         self._frozen_since: float | None = None
         self._lock = base / ".hoodie" / "lock"
         self._jvm = jvm
