@@ -75,8 +75,9 @@ def planned(spark: SparkSession, base: Path) -> str:
 
 
 def metadata_files(base: Path) -> dict[Path, int]:
-    """Returns the times of the data files of the metadata table."""
-    return {file: file.stat().st_mtime_ns for file in (base / ".hoodie" / "metadata").glob("*/*file*")}
+    """Returns the times of the files of the metadata table, except for its timeline and checksums."""
+    files = (base / ".hoodie" / "metadata").glob("[!.]*/*")
+    return {file: file.stat().st_mtime_ns for file in files if file.suffix != ".crc"}
 
 
 def suspend(
