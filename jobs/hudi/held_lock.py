@@ -25,13 +25,15 @@ _LONGEST_CALL = 10_000  # milliseconds
 
 
 @contextmanager
-def proved_again(locks: Any, why_lost: Callable[[], str | None], user: Any = None) -> Iterator[Callable[[], None]]:
+def proved_again(
+    locks: Any, why_lost: Callable[[], str | None], user: Any = None
+) -> Iterator[Callable[[str | None], None]]:
     """Makes the clocks and storages of tables ask `why_lost` before they give a time to a user of the lock, by default
     the calling thread, or change a file for it; if the answer is not None, Hudi's call fails with a `LockLostError`
     that has it. Call it when the lock was just taken. `locks` is the JVM's `HeldLocks`.
 
-    Tasks of Spark may go on for longer than the block, and change nothing more. Yields a function that lets further
-    tasks of this job work without the lock. Call it when the block has ended, if the lock was ours until then.
+    Tasks of Spark may go on for longer than the block. They wait until the yielded function is called, with None if the
+    lock was ours until the end of the block, or else the reason why not: then they change nothing more.
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))
@@ -39,7 +41,7 @@ def proved_again(locks: Any, why_lost: Callable[[], str | None], user: Any = Non
     answering = threading.Thread(target=_answer, args=(held, why_lost, ended), name="lock proof", daemon=True)
     answering.start()
     try:
-        yield partial(_forget, held)
+        yield partial(_judge, held)
     finally:
         ended.set()
         # If the JVM is gone, the thread ends by itself.
@@ -62,9 +64,9 @@ def set_aside(locks: Any) -> Iterator[None]:
         raise
 
 
-def _forget(held: Any) -> None:
-    with translated("forgetting the table's lock"):
-        held.forget()
+def _judge(held: Any, lost: str | None) -> None:
+    with suppress(JobError, OSError), translated("noting whether the table's lock was lost"):
+        held.judge(lost)
 
 
 def _answer(held: Any, why_lost: Callable[[], str | None], ended: threading.Event) -> None:

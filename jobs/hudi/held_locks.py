@@ -59,6 +59,9 @@ public class HeldLock {
   // A proof may be too old at once, if its storage is slow or the worker was suspended again. Milliseconds.
   private static final int LEAST_PROOFS = 3;
   private static final long LONGEST = 30000L;
+  // A proof itself tries for as long if the lock's server is away.
+  private static final long MOST_OF_A_PROOF = 4 * LONGEST;
+  private static final String UNKNOWN = "The worker did not find out whether the lock is still ours.";
 
   private final LockUser user;
   private final long fresh;
@@ -72,6 +75,7 @@ public class HeldLock {
   private long answers;
   private String whyLost;
   private boolean isEnded;
+  private boolean isJudged;
 
   HeldLock(LockUser user, long fresh) {
     this.user = user;
@@ -112,29 +116,36 @@ public class HeldLock {
 
   // Not private: Janino makes a static method of a private one, which is synchronized with all others of its class.
   synchronized void prove() {
-    if (isEnded) {
-      throw lost(whyLost == null ? "The job that began this has ended." : whyLost);
-    }
     long since = now();
-    for (int proofs = 0; !isFresh(); proofs++) {
-      if (proofs >= LEAST_PROOFS && now() - since > LONGEST) {
-        throw lost("Each proof that the lock is still ours took too long.");
-      }
-      isWanted = true;
-      notifyAll();
-      long answered = answers;
-      long begun = now();
-      try {
-        // A proof itself tries for as long if the lock's server is away.
-        while (answers == answered && !isEnded && now() - begun < 4 * LONGEST) {
-          wait(1000L);
+    try {
+      for (int proofs = 0; !isEnded && !isFresh(); proofs++) {
+        if (proofs >= LEAST_PROOFS && now() - since > LONGEST) {
+          throw lost("Each proof that the lock is still ours took too long.");
         }
-      } catch (InterruptedException e) {
-        throw new HoodieException("Interrupted while the table's lock was proved", e);
+        ask();
       }
-      if (answers == answered || whyLost != null) {
-        throw lost(whyLost == null ? "The worker did not find out whether the lock is still ours." : whyLost);
+      // A task goes on beside the end of the lock, or for longer than the job that began it.
+      while (isEnded && !isJudged && now() - since < MOST_OF_A_PROOF) {
+        wait(1000L);
       }
+    } catch (InterruptedException e) {
+      throw new HoodieException("Interrupted while the table's lock was proved", e);
+    }
+    if (isEnded && (!isJudged || whyLost != null)) {
+      throw lost(whyLost == null ? UNKNOWN : whyLost);
+    }
+  }
+
+  synchronized void ask() throws InterruptedException {
+    isWanted = true;
+    notifyAll();
+    long answered = answers;
+    long begun = now();
+    while (answers == answered && !isEnded && now() - begun < MOST_OF_A_PROOF) {
+      wait(1000L);
+    }
+    if (!isEnded && (answers == answered || whyLost != null)) {
+      throw lost(whyLost == null ? UNKNOWN : whyLost);
     }
   }
 
@@ -173,18 +184,20 @@ public class HeldLock {
     notifyAll();
   }
 
-  // Tasks that go on for longer than the job that began them change nothing more, unless the lock was ours until now
-  // (`forget`).
   public synchronized void end() {
     isEnded = true;
     HELD.remove(user.thread, this);
     notifyAll();
   }
 
-  public void forget() {
-    if (user.group != null) {
+  // Says whether the lock was ours until its end: null, or why not. Then tasks change nothing more.
+  public synchronized void judge(String whyLost) {
+    this.whyLost = whyLost;
+    isJudged = true;
+    if (user.group != null && whyLost == null) {
       HELD.remove(user.group, this);
     }
+    notifyAll();
   }
 }
 """.replace("@LOST@", LOST)

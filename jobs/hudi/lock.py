@@ -86,15 +86,15 @@ class TableLock:
                 provider.release()
             self._close(provider)
             raise
-        forget = None
+        judge = None
         try:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as forget:
+            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge:
                 yield self
         finally:
-            self._release(provider, forget)
+            self._release(provider, judge)
 
     def verify(self) -> None:
         """Raises `LockLostError` unless the lock has been ours all the time since it was taken.
@@ -249,16 +249,17 @@ class TableLock:
         if not self._reach_file():
             raise LockUnavailableError(f"The lock file {self._path.toString()} cannot be made.")
 
-    def _release(self, provider: Provider, forget: Callable[[], None] | None) -> None:
+    def _release(self, provider: Provider, judge: Callable[[str | None], None] | None) -> None:
         """Releases the lock if it is still ours: Hudi's filesystem provider would delete any holder's lock file.
 
         A lock file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves.
         """
         with self._watched(for_at_most(RELEASE_SECONDS)):
             try:
-                if not self._is_lost(RELEASE_SECONDS):
-                    if forget:
-                        forget()
+                lost = self._is_lost(RELEASE_SECONDS)
+                if judge:
+                    judge(lost)
+                if not lost:
                     provider.release()
             except JobError as error:
                 if self._in_a_file:

@@ -3,6 +3,7 @@ share its work, and not by tasks of its Spark jobs."""
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def test_no_file_is_deleted_when_the_lock_is_lost(jvm: Jvm, tmp_path: Path, coun
         with translated("deleting"):
             jvm.hudi.common.fs.FSUtils.deleteDir(jvm.engine_context, storage_of(jvm, path), path, 2)
 
-    with held_lock.proved_again(locks, lambda: lost[0] or None) as forget:
+    with held_lock.proved_again(locks, lambda: lost[0] or None) as judge:
         time.sleep(2 * FRESH)
         delete(first)
         assert not first.exists()
@@ -66,12 +67,16 @@ def test_no_file_is_deleted_when_the_lock_is_lost(jvm: Jvm, tmp_path: Path, coun
         with pytest.raises(LockLostError, match=LOST):
             delete(second)
         assert len(list(second.iterdir())) == count
+    judge(LOST)
     if count == 300:
         # Tasks of the job that has lost the lock may go on.
         with pytest.raises(LockLostError, match=LOST):
             delete(second)
         assert len(list(second.iterdir())) == count
-    forget()
+    with held_lock.proved_again(locks, lambda: None) as judge:
+        pass
+    # So may tasks of a job that has given the lock back, when that is known.
+    threading.Timer(0.5, judge, (None,)).start()
     delete(second)
     assert not second.exists()
 
@@ -85,7 +90,7 @@ def test_no_file_is_completed_when_the_lock_is_lost(
         request.getfixturevalue("on_s3")
     folder = "s3a://lake/held" if on == "s3" else str(tmp_path)
     path = jvm.hudi.storage.StoragePath(f"{folder}/file")
-    with held_lock.proved_again(locks, lambda: lost[0] or None):
+    with held_lock.proved_again(locks, lambda: lost[0] or None) as judge:
         storage = storage_of(jvm, path)
         for content in (b"held", b"lost"):
             stream = storage.create(path, True)
@@ -97,5 +102,6 @@ def test_no_file_is_completed_when_the_lock_is_lost(
             time.sleep(2 * FRESH)
             with pytest.raises(LockLostError, match=LOST), translated("closing"):
                 stream.close()
+    judge(None)
     # A disk has an empty file as soon as the file is made.
     assert jvm.reads.text(storage, path.toString(), 10) == ("held" if on == "s3" else "")
