@@ -4,8 +4,9 @@ A worker may be suspended in the midst of a call of Hudi's client, for so long t
 call goes on, it may delete what they have made: a build of an index reads all rows, then deletes the folder of the
 index and fills it anew, all before it asks for a time of the table's clock (`clearExistingMetadataPartition` of
 `HoodieBackedTableMetadataWriter`). Each change by the thread that holds the lock is therefore a place where
-`jobs.hudi.held_lock` asks, too. Other threads, and Spark's tasks, are not asked: they only do what such a thread has
-begun.
+`jobs.hudi.held_lock` asks, too. So is each change by a thread that shares its work, and by a task of its Spark jobs in
+the driver's JVM: a task that fills an index may give its file the name of a file of the next attempt. An object store
+makes a file only when the file is closed, so closing one is a change, too. Executors of a cluster are not asked.
 
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
@@ -23,8 +24,11 @@ CLASSES = {
 IMPORTS = """
 import java.io.IOException;
 import java.io.OutputStream;
+import org.apache.hadoop.fs.CommonPathCapabilities;
+import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hudi.common.fs.ConsistencyGuard;
+import org.apache.hudi.exception.HoodieException;
 import org.apache.hudi.hadoop.fs.HoodieWrapperFileSystem;
 import org.apache.hudi.io.storage.HoodieSparkIOFactory;
 import org.apache.hudi.storage.HoodieStorage;
@@ -57,23 +61,23 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public OutputStream create(StoragePath path) throws IOException {
     HeldLock.require();
-    return super.create(path);
+    return new HeldStream((FSDataOutputStream) super.create(path));
   }
 
   public OutputStream create(StoragePath path, boolean overwrites) throws IOException {
     HeldLock.require();
-    return super.create(path, overwrites);
+    return new HeldStream((FSDataOutputStream) super.create(path, overwrites));
   }
 
   public OutputStream create(StoragePath path, boolean overwrites, Integer buffer, Short copies, Long block)
       throws IOException {
     HeldLock.require();
-    return super.create(path, overwrites, buffer, copies, block);
+    return new HeldStream((FSDataOutputStream) super.create(path, overwrites, buffer, copies, block));
   }
 
   public OutputStream append(StoragePath path) throws IOException {
     HeldLock.require();
-    return super.append(path);
+    return new HeldStream((FSDataOutputStream) super.append(path));
   }
 
   public boolean createNewFile(StoragePath path) throws IOException {
@@ -99,6 +103,25 @@ public class HeldStorage extends HoodieHadoopStorage {
   public boolean deleteFile(StoragePath path) throws IOException {
     HeldLock.require();
     return super.deleteFile(path);
+  }
+}
+
+class HeldStream extends FSDataOutputStream {
+  HeldStream(FSDataOutputStream stream) throws IOException {
+    super(stream, null, stream.getPos());
+  }
+
+  public void close() throws IOException {
+    try {
+      HeldLock.require();
+    } catch (HoodieException e) {
+      // If it cannot be aborted, it stays open, so that no file of the next attempt is replaced.
+      if (hasCapability(CommonPathCapabilities.ABORTABLE_STREAM)) {
+        abort();
+      }
+      throw e;
+    }
+    super.close();
   }
 }
 

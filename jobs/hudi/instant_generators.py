@@ -16,7 +16,8 @@ from typing import Any
 
 from py4j.java_gateway import get_java_class
 
-from jobs.hudi import held_lock, held_storage, janino
+from jobs.hudi import held_storage, janino
+from jobs.hudi.held_locks import held_locks
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.lent_lock import LENT_LOCK
 
@@ -40,6 +41,7 @@ import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator;
 import org.apache.hudi.common.table.timeline.SkewAdjustingTimeGenerator;
 import org.apache.hudi.common.table.timeline.versioning.v1.InstantGeneratorV1;
+import org.apache.hudi.exception.HoodieException;
 import org.apache.hudi.storage.StorageConfiguration;
 import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.storage.StoragePathInfo;
@@ -210,13 +212,12 @@ class FramedInstants extends InstantGeneratorV1 {
   }
 }
 """
-_IMPORTED = f"{held_lock.IMPORTS}{held_storage.IMPORTS}{_IMPORTS}"
-SOURCE = f"package groundskeeper;\n{_IMPORTED}{_SOURCE}{held_lock.SOURCE}{held_storage.SOURCE}"
+SOURCE = f"package groundskeeper;\n{held_storage.IMPORTS}{_IMPORTS}{_SOURCE}{held_storage.SOURCE}"
 
 
 class InstantGenerators:
     """Hudi's generators by base path, in one JVM. A table's generator is shared only while a job has a clock there.
-    `locks` knows which threads work under the lock of a table (`jobs.hudi.held_lock`)."""
+    `locks` knows who works under the lock of a table (`jobs.hudi.held_locks`)."""
 
     def __init__(self, java: Any) -> None:
         kinds = java.org.apache.hudi.common
@@ -226,8 +227,10 @@ class InstantGenerators:
         self._default = _field(self._option.getClass(), "defaultValue")
         by_path = _field(generators, "TIME_GENERATOR_CACHE").get(None)
         self._last_instant = _field(instants, "LAST_INSTANT_TIME").get(None)
-        kind = janino.compiled(java, SOURCE, "groundskeeper.TableClock", beside=kinds.table.timeline.TimeGenerators)
-        self._framed, self.locks = (_new(kind.getClassLoader(), name) for name in ("FramedInstants", "HeldLocks"))
+        holders = held_locks(java)
+        kind = janino.compiled(java, SOURCE, "groundskeeper.TableClock", beside=holders)
+        self._framed = _new(kind.getClassLoader(), "FramedInstants")
+        self.locks = _new(holders.getClassLoader(), "HeldLocks")
         options = kinds.config.TypedProperties()
         for key, value in LENT_LOCK.items():
             options.setProperty(key, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from py4j.java_gateway import get_java_class
+from py4j.java_gateway import JavaObject, get_java_class
 
 from jobs.hudi.java_view import JavaView
 
@@ -15,10 +15,11 @@ _made: dict[str, tuple[Any, Any]] = {}
 
 
 def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
-    """Returns the compiled Java class of this name. `beside` is a class whose class loader finds everything that the
-    source uses. Executors do not have the compiled class."""
+    """Returns the compiled Java class of this name. `beside` is a class, also a compiled one, whose class loader finds
+    everything that the source uses. Executors of a cluster do not have the compiled class."""
     compiler = java.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(get_java_class(beside).getClassLoader())
+    loaded = beside if isinstance(beside, JavaObject) else get_java_class(beside)
+    compiler.setParentClassLoader(loaded.getClassLoader())
     compiler.cook(source)
     return compiler.getClassLoader().loadClass(name)
 

@@ -18,6 +18,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from jobs.errors import FileMissingError, JobError
 from jobs.hudi.folder_reads import folder_reads
 from jobs.hudi.hashing_reads import hashing_reads
+from jobs.hudi.held_locks import LOST
 from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
@@ -71,6 +72,8 @@ _OF_PARTITION_VALUES = re.compile(
     r"|java\.lang\.NullPointerException: Cannot invoke "
     r'"org\.apache\.spark\.unsafe\.types\.UTF8String\.getBaseObject\(\)" because "input" is null'
 )
+
+_OF_LOST_LOCK = re.compile(rf"{LOST}(.*)")
 
 # `jobs.format.bucket_hash.RecordKeyError`, in the traceback of a Python worker.
 _OF_RECORD_KEY = re.compile(r"RecordKeyError: (.*)")
@@ -228,9 +231,9 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
         return refused
-    # Hudi wraps it in errors of the metadata table.
-    if lost := [message for name, message in causes if _simple(name) == "LockLostException"]:
-        return LockLostError(f"{what}: {lost[0]}")
+    # Hudi wraps it in errors of the metadata table, and Spark quotes that of a task.
+    if lost := _OF_LOST_LOCK.search(_text(causes)):
+        return LockLostError(f"{what}: {lost[1]}")
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):

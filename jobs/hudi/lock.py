@@ -61,9 +61,9 @@ class TableLock:
         self._begun = time.monotonic()
 
     @contextmanager
-    def held(self, checkpoint: Checkpoint, thread: Any = None) -> Iterator[TableLock]:
+    def held(self, checkpoint: Checkpoint, user: Any = None) -> Iterator[TableLock]:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it for a thread of the JVM, by default
-        the calling one (`jobs.hudi.held_lock`), and releases it.
+        the calling one (`LockUser` of `jobs.hudi.held_locks`), and releases it.
 
         Raises `TableLockedError` if others hold the lock for longer than the table's `wait_seconds` and longer than the
         job has worked (a new attempt would have to repeat that work). Raises `LockUnavailableError` if the lock's
@@ -86,14 +86,15 @@ class TableLock:
                 provider.release()
             self._close(provider)
             raise
+        judge = None
         try:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), thread):
+            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge:
                 yield self
         finally:
-            self._release(provider)
+            self._release(provider, judge)
 
     def verify(self) -> None:
         """Raises `LockLostError` unless the lock has been ours all the time since it was taken.
@@ -248,14 +249,17 @@ class TableLock:
         if not self._reach_file():
             raise LockUnavailableError(f"The lock file {self._path.toString()} cannot be made.")
 
-    def _release(self, provider: Provider) -> None:
+    def _release(self, provider: Provider, judge: Callable[[str | None], None] | None) -> None:
         """Releases the lock if it is still ours: Hudi's filesystem provider would delete any holder's lock file.
 
         A lock file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves.
         """
         with self._watched(for_at_most(RELEASE_SECONDS)):
             try:
-                if not self._is_lost(RELEASE_SECONDS):
+                lost = self._is_lost(RELEASE_SECONDS)
+                if judge:
+                    judge(lost)
+                if not lost:
                     provider.release()
             except JobError as error:
                 if self._in_a_file:

@@ -15,6 +15,7 @@ from typing import Any
 
 from jobs.errors import JobError
 from jobs.hudi import janino
+from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock import Checkpoint, TableLock
 from jobs.hudi.table import HudiTable
@@ -115,7 +116,7 @@ class _LockBridge:
             lock = provider(configuration, jvm.storage_conf()).getLock()
             self._lent = janino.instance(jvm, _SOURCE, "groundskeeper.LentLock", lock, beside=provider)
             # pyspark gives each Python thread one Java thread.
-            self._client = jvm.java.java.lang.Thread.currentThread()
+            self._client = instant_generators(jvm).locks.user()
         self._is_ready = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lock bridge of {table.base_path}", daemon=True)

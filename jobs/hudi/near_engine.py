@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobs.hudi import janino, later_data, near_data, near_threads
+from jobs.hudi.held_locks import held_locks
 from jobs.hudi.java_view import JavaView
 
 # Most elements are a request to the storage. So a list of more elements is shared by this number of threads, and the
@@ -247,9 +248,8 @@ public class NearEngine extends HoodieSparkEngineContext {
 
 def near_engine(jvm: JavaView, spark_context: Any) -> Any:
     """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
-    beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
     parts = near_data, later_data, near_threads
     imports, sources = "".join(each.IMPORTS for each in parts), "".join(each.SOURCE for each in parts)
     source = f"package groundskeeper;\n{imports}{_IMPORTS}{_SOURCE}{sources}"
     limits = _MOST_PIECES, _MOST_SHARED
-    return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, *limits, beside=beside)
+    return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, *limits, beside=held_locks(jvm.java))

@@ -71,12 +71,19 @@ class NearThreads implements ThreadFactory {
   }
 
   private List shared(List data, final NearWork work) {
+    // A thread works under the lock of the calling thread.
+    final HeldLock held = HeldLock.current();
     List asked = new ArrayList();
     for (Iterator each = data.iterator(); each.hasNext();) {
       final Object value = each.next();
       asked.add(pool.submit(new Callable() {
         public Object call() throws Exception {
-          return work.of(value);
+          HeldLock.join(held);
+          try {
+            return work.of(value);
+          } finally {
+            HeldLock.setAside();
+          }
         }
       }));
     }

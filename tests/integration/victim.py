@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ class Death:
         self._at, self._name = point["at"], point.get("name", "")
         self._left, self._delay = point.get("nth", 1), point.get("delay", 0.0)
         self._only = point.get("only")
-        self._freezes, self._is_overtaken = "freeze" in point, "overtaken" in point
+        self._freezes, self._is_overtaken = "freeze" in point, point.get("overtaken", False)
         self._frozen_since: float | None = None
         self._lock = base / ".hoodie" / "lock"
         self._jvm = jvm
@@ -128,11 +129,17 @@ class Death:
         threading.Timer(self._delay, self.now).start()
 
     def _watch(self, base: Path) -> None:
-        seen = set(base.glob(self._name))
-        while len(set(base.glob(self._name)) - seen) < self._left:
+        seen = self._matching(base)
+        while len(self._matching(base) - seen) < self._left:
             time.sleep(0.0002)
         time.sleep(self._delay)
         self.now()
+
+    def _matching(self, base: Path) -> set[Path]:
+        while True:
+            # A folder may be deleted meanwhile.
+            with suppress(FileNotFoundError):
+                return set(base.glob(self._name))
 
     def _wrap(self, owner: Any, name: str) -> None:
         real: Callable[..., Any] = getattr(owner, name)
