@@ -215,6 +215,19 @@ def keys_there_twice(
         return {row[RECORD_KEY]: list(row["paths"]) for row in twice.orderBy(*columns).limit(most).collect()}
 
 
+def rows_there_twice(table: HudiTable, instants: Collection[str], partitions: Collection[str]) -> dict[str, int]:
+    """Returns the number of keys in these partitions of which one of several rows is of one of these instants, by
+    instant."""
+    if not instants or not partitions:
+        return {}
+    with translated("looking for duplicate keys"):
+        key = [PARTITION_PATH, RECORD_KEY]
+        times = of_partitions(table, partitions).groupBy(*key).agg(F.collect_list(COMMIT_TIME).alias("times"))
+        each = times.where(F.size("times") > 1).select(F.explode(F.array_distinct("times")).alias("instant"))
+        counted = each.where(F.col("instant").isin(sorted(instants))).groupBy("instant").count()
+        return {row[0]: int(row[1]) for row in counted.collect()}
+
+
 def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
     """Returns those of these rows that a query with a filter misses because Hudi's statistics are wrong.
 

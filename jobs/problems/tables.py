@@ -252,6 +252,16 @@ HISTORY_INCOMPLETE: Final = ProblemType(
     " `hoodie.archivelog.folder` names). Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if"
     " keys exist twice, write the partitions again (`insert_overwrite`) with the right row of each key.",
 )
+ROWS_THERE_TWICE: Final = ProblemType(
+    "rows-there-twice",
+    "Keys of these commits have rows in other file groups as well",
+    why="A writer that goes on with file groups of before a clustering or an overwrite does not find the rows that are"
+    " elsewhere now. If neither the timeline nor the history has what replaced these file groups, readers see both rows"
+    " of each such key, and nothing tells which one is right.",
+    example="20 keys of 20260101120000000",
+    hint="Copy the history back if you have a copy. Otherwise stop the writer, and `rollback` these commits, the latest"
+    " first; or write the partitions again (`insert_overwrite`) with the right row of each key.",
+)
 DELETES_UNREAD: Final = ProblemType(
     "deletes-unread",
     "Rows to move may have been deleted by later commits whose files are gone",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from jobs.contract import Problem
+from jobs.format import kafka_connect
 from jobs.format.stale_writes import Doubt, StaleWrite, stale_writes
-from jobs.hudi import history
+from jobs.hudi import history, rows
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.records import Commit
 from jobs.hudi.table import HudiTable
 from jobs.kinds.repair import RepairParams
+from jobs.problems.tables import ROWS_THERE_TWICE
 from jobs.protocol import preflight
 from jobs.services import groups_without_bucket
+
+_LOOKING_FOR_KEYS = frozenset({"UPSERT", "UPSERT_PREPPED", kafka_connect.OPERATION})
 
 
 def chosen(
@@ -28,13 +32,17 @@ def chosen(
     commits = past.commits
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
     every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
-    stale = [
-        write
-        for write in every
-        if (write.instant not in archived or write.instant in {*named, *waived})
-        # Readers see the file groups of an archived overwrite again, with rows of later writes alone.
-        and not (write.doubt is Doubt.OVERWRITTEN and archived.issuperset(write.groups.values()))
+    stale = [write for write in every if write.instant not in archived or write.instant in {*named, *waived}]
+    # Readers see the file groups of an archived overwrite again, with rows of later writes alone, unless a repair that
+    # was interrupted has taken them out of use.
+    unseen = groups_without_bucket.left_out(commits)
+    seen = [
+        each
+        for each in stale
+        if each.doubt is Doubt.OVERWRITTEN and archived.issuperset(each.groups.values()) and each.instant not in unseen
     ]
+    if seen and not _has_second_rows(table, [each for each in seen if each.instant in named]):
+        stale = [each for each in stale if each not in seen or each.instant in waived]
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     only_marks = bool(waived) and bool(preflight.of_recovered_rows(table))
     due = {
@@ -53,6 +61,24 @@ def chosen(
         known = due.get(write.instant, write)
         due[write.instant] = replace(known, groups={**write.groups, **known.groups})
     return list(due.values()), left, commits
+
+
+def not_harmless(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[Problem]:
+    """Returns the refusal to call these writes, none of which is a stale one, harmless: if the table has no buckets,
+    and keys of a writer that looks for them have rows in other file groups, too."""
+    written = {each.write.instant: each.write for each in commits if each.write.operation in _LOOKING_FOR_KEYS}
+    looking = [written[each] for each in instants if each in written] if table.bucket_rules() is None else []
+    paths = {path for each in looking for path, _ in each.written}
+    found = rows.rows_there_twice(table, {each.instant for each in looking}, paths)
+    texts = [f"{count} keys of {instant}" for instant, count in sorted(found.items())]
+    return [ROWS_THERE_TWICE.because(", ".join(texts))] if texts else []
+
+
+def _has_second_rows(table: HudiTable, writes: Sequence[StaleWrite]) -> bool:
+    """Returns whether keys of these writes have rows in other file groups as well. A writer with the file ids of before
+    the overwrite has not found the rows that came since."""
+    partitions = {path for write in writes for path, _ in write.groups}
+    return bool(rows.rows_there_twice(table, {write.instant for write in writes}, partitions))
 
 
 def not_recoverable(table: HudiTable, params: RepairParams, named: Collection[str]) -> list[Problem]:

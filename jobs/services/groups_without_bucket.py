@@ -211,6 +211,11 @@ def with_late_ones(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> li
     return [*stale, *(write for write in _waiting(commits) if write.instant not in known)]
 
 
+def left_out(commits: Sequence[Commit]) -> set[str]:
+    """Returns the instants whose rows are in the file groups without a bucket that repairs took out of use."""
+    return {instant for each in _drops(commits) for instant in each.extra[REPAIRS_KEY].split(",") if instant}
+
+
 def rounds(table: HudiTable, stale: Sequence[StaleWrite]) -> Iterator[Sequence[StaleWrite]]:
     """Yields the stale writes, and then those that came while the caller wrote the rows of the ones before."""
     for _ in range(_MOST_ROUNDS):
@@ -237,15 +242,10 @@ def release_files(table: HudiTable, lock: TableLock, context: JobContext) -> Non
             raise StaleWriterError(f"{waiting}, while a repair was writing the rows of others")
         on_timeline = {commit.write.instant for commit in commits}
         repaired = {instant for commit in commits for instant in commit.write.repaired}
-        refuse(_of_unknown(sorted(_left_out(commits) - on_timeline - repaired)))
+        refuse(_of_unknown(sorted(left_out(commits) - on_timeline - repaired)))
         lock.verify()
         for instant in of_repairs(table):
             client.savepoints.delete(instant)
-
-
-def _left_out(commits: Sequence[Commit]) -> set[str]:
-    """Returns the instants whose rows are in the file groups without a bucket that repairs took out of use."""
-    return {instant for each in _drops(commits) for instant in each.extra[REPAIRS_KEY].split(",") if instant}
 
 
 def _drops(commits: Sequence[Commit]) -> list[Commit]:

@@ -121,9 +121,8 @@ def repair_writes(
     without_rows = past_deletes.without_rows(table, commits)
     waived = tuple(write.instant for write in left if write.instant in accepted)
     run_again = (*without_rows, *statements.unseen(table, commits))
-    waived += tuple(instant for instant in run_again if instant in accepted and instant not in groups)
+    repaired.waived = waived = (*waived, *(each for each in run_again if each in accepted and each not in groups))
     repaired.left = tuple(write.instant for write in left if write.instant not in waived)
-    repaired.waived = waived
     if waived:
         with repair.lock_without_writers():
             repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
@@ -140,6 +139,7 @@ def repair_writes(
     for due in groups_without_bucket.rounds(table, stale):
         repair.recover_stale_rows(due)
     groups_without_bucket.release_files(table, lock, context)
+    refuse(due_writes.not_harmless(table, repaired.cleared, commits))
     named = [each for each in order.params.instants or () if each in without_rows and each not in waived]
     if named:
         raise DeletesLostError(f"Deletes that have removed no row: {', '.join(named)}.")

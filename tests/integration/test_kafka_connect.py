@@ -4,6 +4,7 @@ table, whose id is a digest of both. It never looks whether that file group was 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,8 @@ from tests.integration import tables
 from tests.integration.plans import OtherRunner
 from tests.integration.run import hudi_table, run_job
 from tests.integration.test_bucket_index import STOPPED
+from tests.integration.test_repair_beside_writers import newest
+from tests.integration.test_repair_of_archived_writes import archive
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -142,6 +145,49 @@ def test_the_file_groups_of_a_sink_that_is_gone_are_replaced_and_its_return_is_r
     assert found == {f"k{n}": ts for numbers, ts in ages.items() for n in numbers}
     audit = run_job(spark, base, "audit", **declared(last)).details
     assert audit["clean"], audit
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("version", "is_archived"), [(9, False), (6, False), (9, True)])
+def test_rows_of_a_sink_that_returns_after_an_archived_overwrite_are_joined_or_said_to_be_there_twice(
+    spark: SparkSession, base: Path, version: int, *, is_archived: bool
+) -> None:
+    options = tables.write_table(spark, base, count=60, num_buckets=None, metadata=False, version=version)
+    sunk(spark, base, options, 60, 120, 1)
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    tables.upsert(tables.rows(spark, 0, 120, ts=1), base, overwriting)
+    archive(spark, base, options, newest(base))
+    late = []
+    for first, ts in ((90, 5), (100, 6)):
+        sunk(spark, base, options, first, 140, ts)
+        late.append(newest(base))
+    if is_archived:
+        archive(spark, base, options, late[-1])
+    before = tables.snapshot(spark, base)
+    assert tables.duplicates(spark, base) == 30
+    (history,) = (each for name in ("timeline/history", "history") if (each := base / ".hoodie" / name).exists())
+    away = history.rename(base.with_name("history"))
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "repair", {"instants": late}, index=None)
+    [reason] = refused.value.reasons
+    if is_archived:
+        assert reason.type == "history-incomplete"
+    else:
+        assert (reason.type, reason.detail) == ("rows-there-twice", f"10 keys of {late[0]}, 20 keys of {late[1]}")
+    assert tables.snapshot(spark, base) == before
+    away.rename(history)
+    settled = base.with_name("settled") / base.name
+    shutil.copytree(base, settled)
+    assert run_job(spark, settled, "repair", {"accepted": late}, index=None).details["waived"] == late
+    assert tables.duplicates(spark, settled) == 30
+
+    done = run_job(spark, base, "repair", {"instants": late}, index=None).details
+
+    assert (sorted(done["repaired"]), done["rows"]) == (late, 50)
+    found = {int(row["id"][1:]): row["ts"] for row in tables.collected(spark, base).rows if row["ts"]}
+    assert found == {n: 1 if n < 90 else 5 if n < 100 else 6 for n in range(140)}
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["clean"], audit["duplicates"]) == (True, 0), audit
 
 
 @pytest.mark.exhaustive
