@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 import httpx
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from service.demo.processes import DemoFailedError
 from service.demo.story import _Demo
+from tests.support.commands import called
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,12 +34,9 @@ def test_a_failed_job_is_told_by_its_detail_and_its_hint(tmp_path: Path) -> None
 def test_a_demo_that_could_not_start_says_why_and_gives_no_figures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("GROUNDSKEEPER_SLOTS", "[/red]")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    ran = subprocess.run(
-        [sys.executable, "-m", "service.cli", "demo"], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert ran.returncode == 1
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ran = called(["demo"], env={"GROUNDSKEEPER_SLOTS": "[/red]"})
+    assert ran.exit_code == 1
     assert "The demo failed: the service has ended with code 2" in ran.stdout
     assert "GROUNDSKEEPER_SLOTS" in ran.stdout
     assert "duplicates" not in ran.stdout

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,7 @@ def every_error(base: type[Exception], *packages: str) -> list[type]:
     return found
 
 
+@cache
 def every_declaration() -> list[type | ProblemType]:
     """Returns the classes that declare a type; classes that inherit it have the texts of their base."""
     classes = every_error(GroundskeeperError, "service") + every_error(JobError, "jobs")

@@ -1,0 +1,66 @@
+"""Lets Spark take the closures of tests as they are."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import get_java_class
+
+from jobs.hudi import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The methods that `SparkContext.clean` of Spark 3.5 calls.
+_SOURCE = """
+package org.apache.spark.util;
+
+public final class ClosureCleaner$ {
+  public static ClosureCleaner$ MODULE$ = new ClosureCleaner$();
+
+  public void clean(Object closure, boolean checkSerializable, boolean cleanTransitively) {
+  }
+
+  public boolean clean$default$2() {
+    return true;
+  }
+
+  public boolean clean$default$3() {
+    return true;
+  }
+}
+"""
+
+
+@contextmanager
+def uncleaned() -> Iterator[None]:
+    """Replaces Spark's cleaner of closures in the JVMs that sessions start meanwhile.
+
+    The cleaner looks for the capturing class of each closure in the jars, parses it, and serializes the closure once
+    more, which takes an eighth of what the JVM of tests computes. A closure of compiled Scala needs no cleaning (Spark
+    3.5, `ClosureCleaner.clean`: only those of the interactive shell do), and one that cannot be serialized fails when
+    its task is.
+    """
+    start = session._gateway
+
+    def started(*given: Any) -> Any:
+        gateway = start(*given)
+        _define(gateway.jvm)
+        return gateway
+
+    session._gateway = started
+    try:
+        yield
+    finally:
+        session._gateway = start
+
+
+def _define(java: Any) -> None:
+    """Defines the class before Spark loads its own, in the same package of the same class loader."""
+    compiler = java.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(_SOURCE)
+    (code,) = compiler.getBytecodes().values()
+    neighbour = get_java_class(java.org.apache.spark.util.ParentClassLoader)
+    handles = java.java.lang.invoke.MethodHandles
+    handles.privateLookupIn(neighbour, handles.lookup()).defineClass(code)
