@@ -320,7 +320,9 @@ class _Copier:
         folder = self._hadoop.Path(f"{self._base}/{partition}" if partition else self._base)
         for status in self._system.listStatus(folder):
             name = str(status.getPath().getName())
-            if name == _PARTITION_METADATA or any(name.lstrip(".").startswith(file_id) for file_id in file_ids):
+            if name.startswith(_PARTITION_METADATA) or any(
+                name.lstrip(".").startswith(file_id) for file_id in file_ids
+            ):
                 self.copy(prefix + name)
 
     def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
