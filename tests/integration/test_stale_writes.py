@@ -177,22 +177,36 @@ def test_a_stale_update_is_found_protected_from_cleaning_and_repaired(
 
 
 @pytest.mark.parametrize(
-    ("table_type", "partitioned"), [(MOR, False), pytest.param(COW, True, marks=pytest.mark.exhaustive)]
+    ("table_type", "partitioned", "is_parquet"),
+    [
+        (MOR, False, True),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(COW, True, True), (MOR, True, False)]),
+    ],
 )
-def test_a_repair_reads_partitions_whose_metadata_are_parquet_files(
-    spark: SparkSession, base: Path, tmp_path: Path, table_type: str, *, partitioned: bool
+def test_a_repair_reads_partitions_whose_metadata_are_parquet_files_or_gone(
+    spark: SparkSession, base: Path, tmp_path: Path, table_type: str, *, partitioned: bool, is_parquet: bool
 ) -> None:
     """An option of writers and Hudi's `repair_migrate_partition_meta` make such files, without which readers that list
-    the storage find no partition."""
-    shape = {"table_type": table_type, "partitioned": partitioned, "metadata": False}
-    options = tables.write_table(spark, base, count=60, **shape, **PARQUET_METADATA)  # type: ignore[arg-type]
-    assert {path.suffix for path in base.rglob(".hoodie_partition_metadata*")} == {".parquet"}
+    the storage find no partition. Readers of the metadata table do not need them."""
+    shape = {"table_type": table_type, "partitioned": partitioned, "metadata": not is_parquet}
+    more = PARQUET_METADATA if is_parquet else {}
+    options = tables.write_table(spark, base, count=60, **shape, **more)  # type: ignore[arg-type]
     run_job(spark, base, "clustering", {"sort_by": ["city"]})
     with hidden(base, newest(base), tmp_path / "away"):
         tables.upsert(tables.rows(spark, 0, 30, ts=5), base, options)
+    kept = {
+        path: path.read_bytes()
+        for path in base.rglob(".hoodie_partition_metadata*")
+        if ".hoodie/" not in str(path) and path.suffix == (".parquet" if is_parquet else "")
+    }
+    for path in kept if not is_parquet else ():
+        path.unlink()
+    assert kept
 
     assert run_job(spark, base, "repair").details["rows"] == 30
 
+    for path, content in kept.items():
+        path.write_bytes(content)
     assert sum(row["ts"] == 5 for row in tables.collected(spark, base).rows) == 30
     assert len(proved(spark, base, 4)) == 60
 
