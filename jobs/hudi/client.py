@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from py4j.java_gateway import get_java_class
 
-from jobs.contract import Json
-from jobs.errors import JobError
+from jobs.contract import Json, Problem
+from jobs.errors import JobError, refuse
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
@@ -35,6 +35,7 @@ from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.table import HudiTable
 from jobs.hudi.upgrader import Upgrader
 from jobs.hudi.write_stats import WriteStat
+from jobs.problems.bucket_indexes import HASH_FIELDS_NOT_IN_KEY, OF_ANOTHER_KEY
 from jobs.tracing import span
 
 logger = logging.getLogger(__name__)
@@ -75,11 +76,19 @@ class WriteClient(AbstractContextManager["WriteClient"]):
     @cached_property
     def _config(self) -> Any:
         schema, options = self._table.schema(), self._options
+        refuse(self._of_hash_fields())
         if self._table.may_merge and self._table.records_operations:
             options = {**options, **WITH_OPERATIONS}
         with translated("opening a Hudi client"):
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
             return builder.withSchema(schema).withProps(self._jvm.map(options)).build()
+
+    def _of_hash_fields(self) -> list[Problem]:
+        index, key = self._table.declared.index, self._table.record_key_fields
+        if index is None or not (unknown := {*index.hash_fields} - {"", *key}):
+            return []
+        detail = f"hash fields {', '.join(sorted(unknown))}; the record key is {', '.join(key) or 'generated'}"
+        return [HASH_FIELDS_NOT_IN_KEY.because(detail, hint=OF_ANOTHER_KEY)]
 
     @cached_property
     def _client(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 from jobs.hudi import hashing_config
@@ -37,9 +36,11 @@ def _may_be_forgotten(table: HudiTable, instant: str) -> bool:
 
 
 def _made_by(table: HudiTable, partition: str) -> str | None:
-    """Returns the instant that made a partition (`HoodiePartitionMetadata`); None if nothing names it."""
-    path = "/".join(filter(None, (table.base_path.rstrip("/"), partition, ".hoodie_partition_metadata")))
+    """Returns the instant that made a partition; None if nothing names it."""
+    folder = "/".join(filter(None, (table.base_path.rstrip("/"), partition)))
+    hudi = table.jvm.hudi
     with translated("reading who made a partition"):
-        text = str(table.jvm.reads.text(table.storage, path, 4096) or "")
-    found = re.search(r"^commitTime=(\d+)$", text, re.MULTILINE)
-    return found[1] if found else None
+        # The file may be a Parquet file (`hoodie.partition.metafile.use.base.format`).
+        metadata = hudi.common.model.HoodiePartitionMetadata(table.storage, hudi.storage.StoragePath(folder))
+        found = metadata.readPartitionCreatedCommitTime()
+        return str(found.get()) if found.isPresent() else None

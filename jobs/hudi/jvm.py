@@ -61,6 +61,12 @@ _TYPED: dict[str, type[JobError]] = {
 # Hudi's metadata table is a table of its own, below the table's folder.
 _OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
 
+# `HoodieTableMetadataUtil`, `HoodieBackedTableMetadataWriter`: the properties name an index without files, such as one
+# that Hudi's own `rollback_to_savepoint` has built and taken back.
+_OF_INDEX_WITHOUT_FILES = re.compile(
+    r"Partition \S+ should be part of inflight metadata partitions|No file slices found for partition: "
+)
+
 # Spark's text about the last failed task (`DAGScheduler.abortStage`), which precedes the exception of the task.
 _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
 
@@ -236,6 +242,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         return LockLostError(f"{what}: {lost[1]}")
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
+        if typed is None and _OF_INDEX_WITHOUT_FILES.match(message):
+            typed = MetadataTableError
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
             typed = MetadataTableGoneError
         if typed is not None:

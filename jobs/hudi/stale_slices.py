@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HISTORY_OF_SCHEMA = ".hoodie/.schema"  # `HoodieTableMetaClient.SCHEMA_FOLDER_NAME`, below the metadata folder.
-_PARTITION_METADATA = ".hoodie_partition_metadata"
 _LOG = ".log."
 # `HoodieWriteStat.NULL_COMMIT`: the file group was new.
 NOTHING_BEFORE = "null"
@@ -320,8 +319,14 @@ class _Copier:
         folder = self._hadoop.Path(f"{self._base}/{partition}" if partition else self._base)
         for status in self._system.listStatus(folder):
             name = str(status.getPath().getName())
-            if name == _PARTITION_METADATA or any(name.lstrip(".").startswith(file_id) for file_id in file_ids):
+            if any(name.lstrip(".").startswith(file_id) for file_id in file_ids):
                 self.copy(prefix + name)
+        # Without its metadata a listing finds no partition, and thus no rows. The table's own may be a Parquet file, or
+        # gone, which nobody notices who reads the metadata table.
+        hudi, table = self._table.jvm.hudi, self._table
+        base = hudi.storage.StoragePath(self.target)
+        path = hudi.storage.StoragePath(base, partition) if partition else base
+        hudi.common.model.HoodiePartitionMetadata(table.storage, "0", base, path, table.jvm.nothing()).trySave()
 
     def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
         """Returns the files that the stale writes wrote into these groups and that no longer exist, except those whose

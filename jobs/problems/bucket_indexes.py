@@ -54,6 +54,11 @@ HASH_FIELDS_NOT_IN_KEY: Final = ProblemType(
     example="hash field city; the record key is id",
     hint="Leave `hash_fields` out, or name fields of the record key.",
 )
+OF_ANOTHER_KEY: Final = (
+    "Somebody has made the table anew with another record key, or has changed `hoodie.table.recordkey.fields`. PATCH"
+    " the table's `index`: with the hash fields of its writers, or null if they have no bucket index."
+)
+"""The hint where a table is registered with hash fields that are not in its key."""
 HASHING_CONFIG_STAYS: Final = ProblemType(
     "hashing-config-stays",
     "The bucket index cannot be given up while the table has a hashing config",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.errors import refuse
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.format.stale_writes import Group, dated
 from jobs.hudi import rows
@@ -22,7 +23,7 @@ from jobs.hudi.records import Commit
 from jobs.hudi.stale_slices import DeletedKey, deleted_keys
 from jobs.hudi.table import HudiTable
 from jobs.services import keys_elsewhere
-from jobs.services.checks import row_counts
+from jobs.services.checks import bucket_number, row_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -123,7 +124,8 @@ def decide(
 
 
 def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
-    """Returns rows of these partitions that are not in the file of their bucket, by the current number of buckets."""
+    """Returns rows of these partitions that are not in the file of their bucket, by the current number of buckets.
+    Raises RefusedError if the whole table has another number."""
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:
         frame = rows.current(table)
@@ -144,9 +146,11 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
         files = {(row[0], row[1]) for row in written}
         strays = frame.join(wrong, names, "left_semi").select(*frame.columns).cache()
     slices = {item.key for item in table.file_slices()}
+    count = sum(row[3] for row in written)
+    refuse(bucket_number.refusals(table, count))
     return Misplaced(
         strays,
-        sum(row[3] for row in written),
+        count,
         wrong.select(*KEY, file_id()),
         frozenset(key for key in slices if any(_is_of(key, found) for found in files)),
         frozenset(row[2] for row in written),

@@ -12,6 +12,7 @@ from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
 from tests.integration.test_repair_beside_writers import newest
 from tests.integration.test_repair_of_archived_writes import archive
+from tests.integration.test_stale_writes import PARQUET_METADATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,12 +20,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    ("version", "more_options"),
+    [
+        (9, {}),
+        pytest.param(9, PARQUET_METADATA, marks=pytest.mark.exhaustive),
+        pytest.param(6, {}, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_number_of_buckets_outlives_the_history_that_has_its_change(
-    spark: SparkSession, base: Path, version: int
+    spark: SparkSession, base: Path, version: int, more_options: dict[str, str]
 ) -> None:
     """Without the hashing config, writers would go back to the number in their options, and write each key again."""
-    options = tables.write_table(spark, base, count=100, version=version, partitioned=False, metadata=False)
+    shape = {"version": version, "partitioned": False, "metadata": False}
+    options = tables.write_table(spark, base, count=100, **shape, **more_options)  # type: ignore[arg-type]
     count_buckets(spark, base, 4, 7)
     more = archive(spark, base, options, newest(base))
     (history,) = (each for name in ("timeline/history", "history") if (each := base / ".hoodie" / name).exists())

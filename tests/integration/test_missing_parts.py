@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.errors import RefusedError
-from jobs.table_errors import TableGoneError
+from jobs.table_errors import MetadataTableError, TableGoneError
 from tests.integration import indexed, tables
 from tests.integration.run import run_job
 
@@ -161,6 +161,24 @@ def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession,
     details = run_job(spark, base, "diagnosis", {"rows": False}, index=None).details
     found = [each for each in details["findings"] if each["type"] == "metadata-table-gone"]
     assert [each["cure"]["kind"] for each in found] == ["metadata_table"]
+
+
+@pytest.mark.exhaustive
+def test_an_index_that_hudis_own_restore_has_left_without_files(spark: SparkSession, base: Path) -> None:
+    """Hudi's procedure builds column statistics by default, and then takes their first commit back."""
+    options = write(spark, base, partitioned=False)
+    expected = by_both_readers(spark, base)
+    saved = run_job(spark, base, "savepoint", index=None).details["savepoint"]
+    tables.upsert(tables.rows(spark, 0, 10, ts=8), base, options)
+    spark.sql(f"CALL rollback_to_savepoint(path => '{base}', instant_time => '{saved}')").collect()
+    assert by_both_readers(spark, base) == expected
+    found = findings(spark, base)["metadata-table-gone"]
+    assert found["detail"] == "column_stats"
+    with pytest.raises(MetadataTableError):
+        run_job(spark, base, "compaction", index=None)
+    run_job(spark, base, found["cure"]["kind"], found["cure"]["params"], index=None, declared=STOPPED)
+    assert findings(spark, base) == {}
+    works(spark, base, options)
 
 
 @pytest.mark.exhaustive

@@ -18,6 +18,7 @@ from service.catalog.registration import Registration
 from service.writer_options.options import writer_options
 from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
+from tests.integration.hidden import hidden
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.plans import OtherRunner
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+PARQUET_METADATA = {"hoodie.partition.metafile.use.base.format": "true"}
 UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
 DELETE = "DELETE FROM {table} WHERE city >= 800"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -172,6 +174,41 @@ def test_a_stale_update_is_found_protected_from_cleaning_and_repaired(
     # No repair is left, and the table may be cleaned again.
     assert run_job(spark, base, "repair").details["repaired"] == []
     run_job(spark, base, "cleaning", {"retain": 1})
+
+
+@pytest.mark.parametrize(
+    ("table_type", "partitioned", "is_parquet"),
+    [
+        (MOR, False, True),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(COW, True, True), (MOR, True, False)]),
+    ],
+)
+def test_a_repair_reads_partitions_whose_metadata_are_parquet_files_or_gone(
+    spark: SparkSession, base: Path, tmp_path: Path, table_type: str, *, partitioned: bool, is_parquet: bool
+) -> None:
+    """An option of writers and Hudi's `repair_migrate_partition_meta` make such files, without which readers that list
+    the storage find no partition. Readers of the metadata table do not need them."""
+    shape = {"table_type": table_type, "partitioned": partitioned, "metadata": not is_parquet}
+    more = PARQUET_METADATA if is_parquet else {}
+    options = tables.write_table(spark, base, count=60, **shape, **more)  # type: ignore[arg-type]
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    with hidden(base, newest(base), tmp_path / "away"):
+        tables.upsert(tables.rows(spark, 0, 30, ts=5), base, options)
+    kept = {
+        path: path.read_bytes()
+        for path in base.rglob(".hoodie_partition_metadata*")
+        if ".hoodie/" not in str(path) and path.suffix == (".parquet" if is_parquet else "")
+    }
+    for path in kept if not is_parquet else ():
+        path.unlink()
+    assert kept
+
+    assert run_job(spark, base, "repair").details["rows"] == 30
+
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert sum(row["ts"] == 5 for row in tables.collected(spark, base).rows) == 30
+    assert len(proved(spark, base, 4)) == 60
 
 
 @pytest.mark.exhaustive

@@ -10,11 +10,14 @@ from jobs.format.adopted_index import ADOPTED_KEY, is_given_up
 from jobs.format.file_names import bucket_of
 from jobs.format.stale_writes import stale_writes
 from jobs.kinds.results import Cure
+from jobs.problems.bucket_indexes import HASH_FIELDS_NOT_IN_KEY, OF_ANOTHER_KEY
 from jobs.services.checks.finding import Examined, Finding, named
 from jobs.services.checks.row_counts import in_logs_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jobs.hudi.table import HudiTable
 
 
 def file_groups(examined: Examined) -> Iterator[Finding]:
@@ -22,6 +25,15 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
     rules = examined.rules
     if rules is None:
         return
+    if unknown := hash_fields_not_in_key(examined.table):
+        key = ", ".join(examined.table.record_key_fields) or "generated"
+        yield Finding(
+            HASH_FIELDS_NOT_IN_KEY.type,
+            "The registered hash fields are not fields of the record key",
+            {name: f"{name}; the record key is {key}" for name in unknown},
+            "Jobs are refused, and nothing shows whether rows are in their buckets.",
+            OF_ANOTHER_KEY,
+        )
     buckets = {item.key: bucket_of(item.file_id) for item in examined.listed_slices}
     # On copy-on-write a stale write creates a file group with the old id and a further number.
     stale_by = stale_writes(each.write for each in examined.commits)
@@ -73,8 +85,17 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             named(beyond),
             "Their keys are written again to other buckets: readers see rows twice (Hudi #12210, #13241).",
             "A writer had a larger number of buckets, or Flink's options give the partition a number of its own"
-            " (`hoodie.bucket.index.partition.expressions`). Stop it, and write its rows again with the right number.",
+            " (`hoodie.bucket.index.partition.expressions`). Stop it, and write its rows again with the right number."
+            " If the whole table was made anew with a larger number (an audit of the rows says so:"
+            " `bucket-number-differs`), PATCH its `index` instead.",
         )
+
+
+def hash_fields_not_in_key(table: HudiTable) -> list[str]:
+    """Returns the registered hash fields that are not fields of the record key: somebody has made the table anew with
+    another key."""
+    index = table.declared.index
+    return sorted(({*index.hash_fields} if index else set()) - {"", *table.record_key_fields})
 
 
 def given_up(examined: Examined) -> Iterator[Finding]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from jobs.errors import RefusedError
-from jobs.hudi import hashing_config
+from jobs.hudi import dangling_configs, hashing_config
 from jobs.hudi.history import archived_among
 from jobs.kinds.results import Cure
 from jobs.protocol import preflight
-from jobs.services.checks import record_keys
+from jobs.services.checks import bucket_number, buckets, record_keys
 from jobs.services.checks.finding import Examined, Finding
 from jobs.services.checks.row_counts import writers_of_misplaced
 
@@ -69,7 +69,29 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
     if refused:
         raise RefusedError(refused)
     counts = {each.path: f"{each.misplaced} in '{each.path}'" for each in examined.counted if each.misplaced}
-    if not counts:
+    if not counts or buckets.hash_fields_not_in_key(table):
+        return
+    misplaced, rows = (sum(getattr(each, name) for each in examined.counted) for name in ("misplaced", "rows"))
+    number, index = bucket_number.other_number(table, misplaced, rows), table.declared.index
+    if number is not None and index is not None:
+        yield Finding(
+            "bucket-number-differs",
+            "The table has another number of buckets than it is registered with",
+            {"number": f"every row is in its bucket by {number}, and {misplaced} are not by {index.num_buckets}"},
+            "Jobs that rewrite buckets are refused, and so is a repair, which would move the rows away from where their"
+            " writers look for them.",
+            bucket_number.advice(number, index.num_buckets),
+        )
+        return
+    if dangling_configs.dangling(table):
+        yield Finding(
+            "rows-in-wrong-bucket",
+            "Rows are not in the bucket of their key",
+            counts,
+            "Writers look for these rows elsewhere, and write their keys a second time.",
+            "A hashing config without a commit says where they look. Do what the finding `hashing-config-dangling`"
+            " says, and then run an audit again.",
+        )
         return
     by = writers_of_misplaced(table, rules, counts)
     of_flink = table.may_have_flink is not None and not hashing_config.is_in_force(table)

@@ -74,7 +74,7 @@ class Examined:
         partitions: Collection[str] | None = None,
     ) -> None:
         self.table = table
-        self._partitions = partitions
+        self.partitions = partitions
         self.context = context or JobContext()
         self._opened = opened
         self._reader = opened.enter_context(ExitStack())
@@ -139,7 +139,7 @@ class Examined:
 
     @cached_property
     def entries(self) -> dict[str, dict[str, ListedFile]]:
-        known = set(self._listed.partitions() if self._partitions is None else self._partitions)
+        known = set(self._listed.partitions() if self.partitions is None else self.partitions)
         with suppress(JobError):
             known |= {partition for commit in self.commits for partition in commit.files}
         found = self.table.entries_of(sorted(known))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.index_definitions import FILES
 from jobs.hudi import index_note, merging
 from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.table import HudiTable
@@ -64,6 +65,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
                 hint="Stop the writers, and build the metadata table anew from the storage.",
                 cure=_REBUILD,
             )
+        yield from _without_files(metadata)
 
     if unbuilt := index_note.unbuilt(table):
         yield Finding(
@@ -169,6 +171,21 @@ def _dropped(metadata: Examined) -> set[str]:
             for file_id, paths in groups.items():
                 names.setdefault(file_id, set()).update(path.rpartition("/")[2] for path in paths)
     return found
+
+
+def _without_files(metadata: Examined) -> Iterator[Finding]:
+    """Finds indexes without a committed file, although each index has them from its first build on."""
+    indexes = set(metadata.partitions or ()) - {FILES}
+    if indexes and (empty := indexes - {item.partition for item in metadata.listed_slices}):
+        yield Finding(
+            missing_parts.METADATA_TABLE_GONE,
+            "Indexes of the metadata table have no files",
+            named(empty),
+            "Jobs fail when they commit, and so do writers that have these indexes; others drop them.",
+            "Hudi's own `rollback_to_savepoint` builds indexes that the table did not have, and takes their files back."
+            " Stop the writers, and build the metadata table anew.",
+            _REBUILD,
+        )
 
 
 def _finding(problem: Problem, effect: str, cure: Cure | None = None) -> Finding:
