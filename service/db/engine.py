@@ -116,7 +116,7 @@ def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.info[WRITES] = True
-        last: dict[_Run, list[Any]] = {}
+        last: dict[tuple[bool, _Run], list[Any]] = {}
         connection.info[_LAST] = last
         accompanying = audit_record.current.get()
         try:
@@ -128,7 +128,7 @@ def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
                 yield connection
                 if accompanying is not None:
                     accompanying.ends(connection)
-                for run, given in last.items():
+                for (_, run), given in sorted(last.items(), key=lambda each: each[0][0]):
                     run(connection, given)
                 if engine in _files:
                     _files[engine].check()
@@ -136,10 +136,11 @@ def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
             connection.info.pop(_LAST, None)
 
 
-def at_end(connection: Connection, run: _Run, given: object) -> None:
+def at_end(connection: Connection, run: _Run, given: object, *, ends: bool = False) -> None:
     """Calls `run` once after all other statements of the transaction, with everything that it was given. So a lock for
-    which all transactions wait is held for the shortest time. The transaction was opened by `writing`."""
-    connection.info[_LAST].setdefault(run, []).append(given)
+    which all transactions wait is held for the shortest time. The one function that `ends` transactions comes last, and
+    may execute its last statement with `ENDS`. The transaction was opened by `writing`."""
+    connection.info[_LAST].setdefault((ends, run), []).append(given)
 
 
 def rewrite(engine: Engine) -> None:

@@ -22,11 +22,11 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from service.db.transaction import WRITES
+from service.db.transaction import ENDS, WRITES
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
-    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.engine.interfaces import DBAPIConnection, ExecutionContext
     from sqlalchemy.pool import PoolProxiedConnection
 
 # Parameters of libpq that detect a failed host. The limits below detect a host that acknowledges data and never
@@ -89,6 +89,15 @@ class GroundskeeperDialect(PGDialect_psycopg):
     def do_ping(self, dbapi_connection: DBAPIConnection) -> bool:
         assert isinstance(dbapi_connection, BoundedConnection)
         return dbapi_connection.is_recent or super().do_ping(dbapi_connection)
+
+    def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: ExecutionContext | None = None) -> None:
+        if context is None or not context.execution_options.keys() >= ENDS.keys():
+            super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
+            return
+        connection: BoundedConnection = cursor.connection
+        with connection.pipeline():
+            super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
+            connection.commit()
 
     def do_begin(self, dbapi_connection: PoolProxiedConnection) -> None:
         if not dbapi_connection.info.pop(WRITES, True):

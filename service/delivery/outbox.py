@@ -20,6 +20,7 @@ from sqlalchemy.dialects import sqlite
 
 from service.db import schema
 from service.db.engine import at_end
+from service.db.transaction import ENDS
 from service.delivery import delivery_store, webhook_store
 from service.events import tally
 from service.events.event import MOST_DISORDER, Event, Published
@@ -49,19 +50,19 @@ def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -
     """Writes events at the end of the transaction, except those that were published before, and a delivery for each
     webhook that subscribes to them. After the commit, call `Notifier.notify`."""
     if events:
-        at_end(connection, _finish, _Last(events=events, now=now))
+        at_end(connection, _finish, _Last(events=events, now=now), ends=True)
 
 
 def count(connection: Connection, counts: Iterable[Count]) -> None:
     """Adds to counters at the end of the transaction."""
     if found := list(counts):
-        at_end(connection, _finish, _Last(counts=found))
+        at_end(connection, _finish, _Last(counts=found), ends=True)
 
 
 def in_turn(connection: Connection, write: Callable[[Connection], object]) -> None:
     """Calls `write` at the end of the transaction, while no other one does so: the positions of what it inserts grow in
     the order of the commits."""
-    at_end(connection, _finish, _Last(write=write))
+    at_end(connection, _finish, _Last(write=write), ends=True)
 
 
 def _finish(connection: Connection, given: Sequence[_Last]) -> None:
@@ -70,15 +71,15 @@ def _finish(connection: Connection, given: Sequence[_Last]) -> None:
     queues = delivery_store.queues(connection, wanted)
     counts = [(None, count) for each in given for count in each.counts]
     of_events = [(event.id, count) for event in by_id.values() for count in tally.of_events([event])]
-    new = _write(connection, list(by_id.values()), [*counts, *of_events])
+    writes = [each.write for each in given if each.write is not None]
+    new = _write(connection, list(by_id.values()), [*counts, *of_events], ends=not wanted and not writes)
     positions = {each.event.id: each for each in new}
     now = max((each.now for each in given if each.now), default=None)
     if now is not None:
         pairs = [(webhook_id, positions[event.id]) for webhook_id, event in wanted if event.id in positions]
         delivery_store.enqueue(connection, pairs, now=now, queues=queues)
-    for each in given:
-        if each.write is not None:
-            each.write(connection)
+    for write_more in writes:
+        write_more(connection)
 
 
 def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
@@ -86,12 +87,15 @@ def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
     return _write(connection, list({event.id: event for event in events}.values()), ()) if events else []
 
 
-def _write(connection: Connection, events: Sequence[Event], counts: Sequence[_Counted]) -> list[Published]:
+def _write(
+    connection: Connection, events: Sequence[Event], counts: Sequence[_Counted], *, ends: bool = False
+) -> list[Published]:
     """Takes the lock of the positions, writes those of the events that are new, and adds `counts`. Returns the new
-    events. The ids of the events differ."""
+    events. The ids of the events differ. `ends`: nothing else is written before the commit."""
     by_id = {event.id: event for event in events}
     if connection.dialect.name == "postgresql":
-        written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts))
+        options = ENDS if ends else None
+        written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts), execution_options=options)
         return [Published(row.seq, by_id[row.id]) for row in written if row.seq is not None]
     new = []
     if events:

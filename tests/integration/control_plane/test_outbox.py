@@ -161,6 +161,39 @@ def test_a_transaction_that_goes_on_after_it_has_published_holds_up_no_other(pos
     engine.dispose()
 
 
+def test_a_process_that_pauses_between_the_events_and_the_commit_holds_up_no_other(postgresql: Server) -> None:
+    """Threads of the lowest priority publish events, too."""
+    engine = open_engine(new_postgresql(postgresql))
+
+    def publish_meanwhile(_: object) -> None:
+        with writing(engine) as other:
+            other.execute(sa.text("SET LOCAL lock_timeout = '2s'"))
+            outbox.publish(other, [_event(a_table(), 2)], now=utc_now())
+
+    with writing(engine) as connection:
+        sa.event.listen(connection, "commit", publish_meanwhile)
+        outbox.publish(connection, [_event(a_table(), 1)], now=utc_now())
+    with reading(engine) as connection:
+        assert ids(outbox.after(connection, 0, 9)) == ["evt_1", "evt_2"]
+    engine.dispose()
+
+
+def test_an_event_that_cannot_be_written_undoes_its_transaction(postgresql: Server) -> None:
+    engine = open_engine(new_postgresql(postgresql))
+    too_long = dataclasses.replace(_event(a_table(), 1), table_id="t" * 100)
+
+    def publish() -> None:
+        with writing(engine) as connection:
+            outbox.write(connection, [_event(a_table(), 2)])
+            outbox.publish(connection, [too_long], now=utc_now())
+
+    with pytest.raises(sa.exc.DataError):
+        publish()
+    with reading(engine) as connection:
+        assert outbox.after(connection, 0, 9) == []
+    engine.dispose()
+
+
 def test_one_statement_takes_the_lock_of_the_positions_and_writes_all_but_deliveries(postgresql: Server) -> None:
     """All replicas wait while a transaction holds that lock."""
     engine, table = open_engine(new_postgresql(postgresql)), a_table()
