@@ -180,6 +180,10 @@ class FlinkCluster:
         """Returns the logs of all processes."""
         return "".join(path.read_text(errors="replace") for path in sorted(self._folder.glob("*.log")))
 
+    def printed(self) -> str:
+        """Returns what jobs have printed (connector `print`)."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self._folder.glob("taskmanager-*.out")))
+
     # -- jobs
 
     def start(self, job: FlinkJob, *, savepoint: str | None = None) -> str:
