@@ -112,14 +112,15 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
 
 def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSession, base: Path) -> None:
     # Rows that are only in logs, where a Bloom index does not look.
-    options = tables.write_table(spark, base, count=60, table_type=MOR, partitioned=False)
+    shape: dict[str, Any] = {"table_type": MOR, "partitioned": False, "metadata": False}
+    options = tables.write_table(spark, base, count=60, **shape)
     tables.upsert(tables.rows(spark, 60, 90, ts=1), base, options)
     before = tables.snapshot(spark, base)
 
     drop(spark, base, tables.INDEX)
 
     assert tables.snapshot(spark, base) == before
-    plain = tables.writer_options(base, table_type=MOR, partitioned=False, num_buckets=None)
+    plain = tables.writer_options(base, **shape, num_buckets=None)
     tables.upsert(tables.rows(spark, 0, 95, ts=3), base, {**plain, "hoodie.index.type": "BLOOM"})
     assert len(tables.snapshot(spark, base)) == 95
     assert tables.duplicates(spark, base) == 0
@@ -140,7 +141,7 @@ def test_a_table_that_is_not_registered_with_its_adopted_index_is_not_clustered_
     spark: SparkSession, base: Path
 ) -> None:
     """The worker of the last attempt has died after its commit."""
-    old, result = adopted_table(spark, base, table_type=COW, partitioned=False)
+    old, result = adopted_table(spark, base, table_type=COW, partitioned=False, metadata=False)
     before, files = tables.snapshot(spark, base), set(base.glob("*.parquet"))
     with pytest.raises(RefusedError) as caught:
         run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)

@@ -199,7 +199,7 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
     here."""
     base, retain = tmp_path / "trips", 2
     declared = {"writers_engines": tuple(each.value for each in engines)}
-    shape = {"table_type": table_type, "version": version, "num_buckets": 2, "partitioned": False}
+    shape = {"table_type": table_type, "version": version, "num_buckets": 2, "partitioned": False, "metadata": False}
     options = real.write_table(spark, base, count=100, updates=1, **shape)
     observer = Observer(spark, tmp_path, base, INDEX, Writers(engines=engines))
     cleaning = {"commits": 1, "retain": retain}
@@ -227,7 +227,8 @@ def test_a_cleaning_waits_while_a_consumer_or_a_write_in_flight_needs_all_old_ve
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    options = real.write_table(spark, base, count=100, table_type="COPY_ON_WRITE", num_buckets=2, partitioned=False)
+    shape = {"table_type": "COPY_ON_WRITE", "num_buckets": 2, "partitioned": False, "metadata": False}
+    options = real.write_table(spark, base, count=100, **shape)
     observer = Observer(spark, tmp_path, base, INDEX)
     cleaning = {"commits": 1, "retain": 1}
     policy_registry.put_table(observer.engine, utc_now, "t", {"cleaning": cleaning})

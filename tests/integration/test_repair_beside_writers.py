@@ -84,7 +84,7 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     after: int,
     step: str,
 ) -> None:
-    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned, "metadata": partitioned}
     options = tables.write_table(spark, base, count=300, num_buckets=before, **shape)
     index = index_of(before)
     count_buckets(spark, base, before, after)

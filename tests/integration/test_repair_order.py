@@ -42,7 +42,7 @@ def in_flight(base: Path, instant: str, folder: Path) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("shape", "more"),
     [
-        ({"partitioned": False}, {}),
+        ({"partitioned": False, "metadata": False}, {}),
         *(
             pytest.param(*each, marks=pytest.mark.exhaustive)
             for each in [({}, {}), ({}, BY_COMMIT), ({"version": 6}, {})]
@@ -201,7 +201,10 @@ def test_a_later_delete_of_a_lesser_ordering_value_takes_back_no_earlier_delete(
 
 @pytest.mark.parametrize(
     "shape",
-    [{}, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ({"version": 6}, {"table_type": COW}))],
+    [
+        {"metadata": False},
+        *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ({"version": 6}, {"table_type": COW})),
+    ],
 )
 def test_no_stale_write_is_repaired_where_a_later_row_keeps_columns_of_an_earlier_one(
     spark: SparkSession, base: Path, shape: dict[str, Any]

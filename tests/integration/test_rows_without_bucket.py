@@ -38,7 +38,8 @@ _CLEANS_AT_ONCE = {
 def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_not_written(
     spark: SparkSession, base: Path, spares_if_killed: Spares | None, table_type: str, version: int
 ) -> None:
-    old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
+    shape = {"table_type": table_type, "version": version, "metadata": bool(spares_if_killed)}
+    old, result = adopted_table(spark, base, partitioned=False, **shape)
     cleaning = {**old, **_CLEANS_AT_ONCE}
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, cleaning)
     first = newest(base)
@@ -88,7 +89,7 @@ def test_a_write_that_commits_after_its_file_group_was_taken_out_of_use_is_repai
 
 
 def test_a_dry_run_names_rows_that_a_repair_could_not_keep(spark: SparkSession, tmp_path: Path, base: Path) -> None:
-    old, _ = adopted_table(spark, base, table_type=COW, version=9, partitioned=False)
+    old, _ = adopted_table(spark, base, table_type=COW, version=9, partitioned=False, metadata=False)
     old["hoodie.parquet.small.file.limit"] = "0"
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     first = newest(base)

@@ -50,7 +50,7 @@ def newest(spark: SparkSession, base: Path) -> int:
 def test_a_plan_gets_the_logs_of_a_writer_that_did_not_know_of_it(
     spark: SparkSession, base: Path, engine: CompactionEngine, ended: bool
 ) -> None:
-    options = tables.write_table(spark, base, count=ROWS, updates=1, partitioned=False, version=6)
+    options = tables.write_table(spark, base, count=ROWS, updates=1, partitioned=False, version=6, metadata=ended)
     writer, plan = planned_beside(spark, base, options)
     if ended:
         writer.let_go()
