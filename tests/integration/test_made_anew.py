@@ -79,3 +79,17 @@ def test_a_table_with_another_record_key_than_the_registered_index_is_refused_by
             run_job(spark, base, kind, params)
         assert [each.type for each in refused.value.reasons] == ["hash-fields-not-in-key"], kind
     assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [COW, MOR])
+def test_no_repair_is_offered_for_a_table_whose_writers_have_no_bucket_index(
+    spark: SparkSession, base: Path, table_type: str
+) -> None:
+    index = {"num_buckets": None, "hoodie.index.type": "SIMPLE"}
+    tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type, **index)
+    found = {each["type"]: each for each in run_job(spark, base, "audit").details["findings"]}
+    assert found.keys() == {"file-ids-without-bucket", "rows-in-wrong-bucket"}
+    assert [each["cure"] for each in found.values() if each.get("cure")] == []
+    assert "PATCH its `index` with null" in found["file-ids-without-bucket"]["hint"]
+    assert run_job(spark, base, "audit", index=None).details["clean"]

@@ -9,6 +9,7 @@ from jobs.contract import JobKind
 from jobs.format.adopted_index import ADOPTED_KEY, is_given_up
 from jobs.format.file_names import bucket_of
 from jobs.format.stale_writes import stale_writes
+from jobs.hudi import hashing_config
 from jobs.kinds.results import Cure
 from jobs.problems.bucket_indexes import HASH_FIELDS_NOT_IN_KEY, OF_ANOTHER_KEY
 from jobs.services.checks.finding import Examined, Finding, named
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobs.hudi.table import HudiTable
+
+
+# One random file id in forty looks like that of a bucket.
+_MOST_BY_CHANCE = 0.1
+_MADE_ANEW = (
+    "Hardly a file group of the table is one of a bucket. If somebody has made the table anew, and its writers have"
+    " another index, PATCH its `index` with null, and repair nothing. Otherwise: "
+)
 
 
 def file_groups(examined: Examined) -> Iterator[Finding]:
@@ -55,10 +64,10 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             named(strangers),
             "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again to other "
             "files.",
-            "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). A"
-            " `repair` that names these commits moves their rows to the right buckets, and keeps the newest of each"
-            " key. If no key exists twice, so does a `bucket_index` with `adopt`. Otherwise write them again with the"
-            " options of `writer-options`.",
+            f"{_MADE_ANEW if has_no_buckets(examined) else ''}A write without the bucket index's options made them"
+            " (bulk_insert, insert_overwrite, clustering). A `repair` that names these commits moves their rows to the"
+            " right buckets, and keeps the newest of each key. If no key exists twice, so does a `bucket_index` with"
+            " `adopt`. Otherwise write them again with the options of `writer-options`.",
         )
     per_bucket = Counter((partition, bucket) for (partition, _), bucket in buckets.items() if bucket is not None)
     if several := [_in(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
@@ -89,6 +98,14 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             " If the whole table was made anew with a larger number (an audit of the rows says so:"
             " `bucket-number-differs`), PATCH its `index` instead.",
         )
+
+
+def has_no_buckets(examined: Examined) -> bool:
+    """Returns whether the table may have no bucket index, although it is registered with one: by their ids nearly all
+    file groups are those of another index, and no hashing config says otherwise."""
+    ids = [item.file_id for item in examined.listed_slices]
+    with_bucket = sum(bucket_of(each) is not None for each in ids)
+    return with_bucket <= len(ids) * _MOST_BY_CHANCE and not hashing_config.is_in_force(examined.table)
 
 
 def hash_fields_not_in_key(table: HudiTable) -> list[str]:

@@ -83,14 +83,13 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
             bucket_number.advice(number, index.num_buckets),
         )
         return
-    if dangling_configs.dangling(table):
+    if other := _better_advice(examined):
         yield Finding(
             "rows-in-wrong-bucket",
             "Rows are not in the bucket of their key",
             counts,
-            "Writers look for these rows elsewhere, and write their keys a second time.",
-            "A hashing config without a commit says where they look. Do what the finding `hashing-config-dangling`"
-            " says, and then run an audit again.",
+            "Writers with the registered index look for these rows elsewhere, and write their keys a second time.",
+            f"Do what the finding `{other}` says, and then run an audit again.",
         )
         return
     by = writers_of_misplaced(table, rules, counts)
@@ -111,6 +110,13 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
         if known & {*by}
         else None,
     )
+
+
+def _better_advice(examined: Examined) -> str | None:
+    """Returns the finding that says why rows count as misplaced, if these may be where their writers look."""
+    if dangling_configs.dangling(examined.table):
+        return "hashing-config-dangling"
+    return "file-ids-without-bucket" if buckets.has_no_buckets(examined) else None
 
 
 def hidden(examined: Examined) -> Iterator[Finding]:
