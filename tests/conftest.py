@@ -279,7 +279,6 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     # Tests without a session do not even import PySpark.
     from jobs.hudi.jvm import jvm_of
     from jobs.hudi.session import ABFS, GS, S3A, start_session
-    from tests.support import spark_classes
 
     # A process runs more different queries than the default cache holds, and would compile most of them again.
     conf = {
@@ -291,10 +290,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         "spark.broadcast.blockSize": "256k",
         **_HEAP,
     }
-    is_exhaustive = request.config.getoption("--exhaustive")
-    packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if is_exhaustive else [])]
-    with spark_classes.replaced(spark_classes.CLOSURES, *([] if is_exhaustive else [spark_classes.SIZES])):
-        session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
+    packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
+    session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
     _forget_unread_options(session)
     # Making this object gives logs small buffers.
