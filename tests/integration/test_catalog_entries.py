@@ -48,8 +48,6 @@ def check(source: Source, table: Path, *, entries: int) -> None:
     assert examined.base_path == str(table)
 
 
-# The metastore is a JVM; `test_a_table_that_a_sync_has_entered_in_glue` has a catalog without one.
-@pytest.mark.exhaustive
 def test_a_table_that_hudis_tool_has_entered_in_a_hive_metastore(
     spark: SparkSession, metastore: hive_metastore.Server, table: Path
 ) -> None:
