@@ -165,23 +165,13 @@ CASES = [
     case("restore", savepoint_to_restore, FILLING),
     case("rollback", commit_of_version_6_to_roll_back, at_file(".hoodie/*.rollback.inflight")),
     case("metadata_table", metadata_to_compact, at_file(f"{OF_METADATA}*.compaction.inflight")),
-    case("partition_ttl", partitions_to_drop, at_file(f"{TIMELINE}*.replacecommit.inflight")),
     case("partition_ttl", partitions_to_drop, AFTER_METADATA),
-    case("repair", rows_to_bring_back, {"at": "step", "name": "verifying the repair"}),
     case("repair", rows_to_bring_back, IN_METADATA),
-    case("repair", rows_to_bring_back, {"at": "before", "name": "the mark"}),
-    case("upgrade", version_to_raise, {"at": "after", "name": "the backup"}),
     case("upgrade", version_to_raise, at_file(f"{TIMELINE}*_*.*commit")),
-    case("upgrade", version_to_raise, PROPERTIES),
-    case("upgrade", version_to_raise, {"at": "before", "name": "the end"}),
-    case("archival", commits_to_archive, {"at": "before", "name": "the archival"}),
     case("archival", commits_to_archive, at_file(f"{TIMELINE}history/*.parquet")),
-    case("bucket_index", index_to_adopt, {"at": "step", "name": "rewriting"}),
     case("bucket_index", index_to_adopt, AFTER_METADATA),
-    case("bucket_index", index_to_give_up, {"at": "before", "name": "the mark"}),
     case("bucket_index", index_to_give_up, IN_METADATA),
     case("bucket_resize", ranges_to_split, {"at": "after", "name": "the hashing metadata"}),
-    case("bucket_resize", ranges_to_split, AFTER_METADATA),
 ]
 
 
