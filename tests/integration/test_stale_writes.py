@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import WriterEngine
+from jobs.contract import BucketIndex, WriterEngine
 from jobs.errors import CommitUndoneError, DeletesLostError, RefusedError
 from jobs.protocol.writer_engines import PRUNING
 from jobs.services import later_overwrites
@@ -177,21 +177,18 @@ def test_a_stale_update_is_found_protected_from_cleaning_and_repaired(
 
 
 @pytest.mark.parametrize(
-    ("table_type", "partitioned", "is_parquet"),
-    [
-        (MOR, False, True),
-        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(COW, True, True), (MOR, True, False)]),
-    ],
+    ("table_type", "is_parquet"),
+    [(MOR, True), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(COW, True), (MOR, False)])],
 )
 def test_a_repair_reads_partitions_whose_metadata_are_parquet_files_or_gone(
-    spark: SparkSession, base: Path, tmp_path: Path, table_type: str, *, partitioned: bool, is_parquet: bool
+    spark: SparkSession, base: Path, tmp_path: Path, table_type: str, *, is_parquet: bool
 ) -> None:
     """An option of writers and Hudi's `repair_migrate_partition_meta` make such files, without which readers that list
     the storage find no partition. Readers of the metadata table do not need them."""
-    shape = {"table_type": table_type, "partitioned": partitioned, "metadata": not is_parquet}
-    more = PARQUET_METADATA if is_parquet else {}
+    shape = {"table_type": table_type, "metadata": not is_parquet, "num_buckets": 1}
+    more, index = PARQUET_METADATA if is_parquet else {}, BucketIndex(1, ("id",))
     options = tables.write_table(spark, base, count=60, **shape, **more)  # type: ignore[arg-type]
-    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index)
     with hidden(base, newest(base), tmp_path / "away"):
         tables.upsert(tables.rows(spark, 0, 30, ts=5), base, options)
     kept = {
@@ -203,12 +200,12 @@ def test_a_repair_reads_partitions_whose_metadata_are_parquet_files_or_gone(
         path.unlink()
     assert kept
 
-    assert run_job(spark, base, "repair").details["rows"] == 30
+    assert run_job(spark, base, "repair", index=index).details["rows"] == 30
 
     for path, content in kept.items():
         path.write_bytes(content)
     assert sum(row["ts"] == 5 for row in tables.collected(spark, base).rows) == 30
-    assert len(proved(spark, base, 4)) == 60
+    assert len(proved(spark, base, 1, index)) == 60
 
 
 @pytest.mark.exhaustive

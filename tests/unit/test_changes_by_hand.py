@@ -11,7 +11,7 @@ import pytest
 from jobs.hudi.file_listing import ListedFile
 from jobs.hudi.records import FileSlice, Instant, commit_of
 from jobs.hudi.savepoints import Savepoint
-from jobs.services.checks import commits, folders, remains, table_parts, timeline
+from jobs.services.checks import buckets, commits, folders, remains, table_parts, timeline
 from jobs.services.checks.finding import Examined
 
 if TYPE_CHECKING:
@@ -74,6 +74,22 @@ def test_the_own_timeline_and_plans_in_the_other_place_are_no_finding() -> None:
     assert layouts(".hoodie", flat=["001.commit"]) == {}
     assert layouts(".hoodie/timeline", folder=["001_002.replacecommit"], flat=["hoodie.properties", "archived"]) == {}
     assert layouts(".hoodie", folder=["003.compaction.requested", "001.commit.inflight"]) == {}
+
+
+# -- a table that was made anew with another index
+
+
+@pytest.mark.parametrize(
+    ("with_bucket", "others", "has_config", "expected"),
+    [(0, 3, False, True), (1, 9, False, True), (1, 8, False, False), (0, 3, True, False), (0, 0, False, False)],
+)
+def test_a_table_may_have_another_index_if_hardly_a_file_group_is_one_of_a_bucket(
+    monkeypatch: pytest.MonkeyPatch, with_bucket: int, others: int, *, has_config: bool, expected: bool
+) -> None:
+    monkeypatch.setattr(buckets.hashing_config, "is_in_force", lambda _: has_config)
+    ids = [FIXED] * with_bucket + ["b1d38ce7-1a82-4ea0-84e1-58ad3af13f06-0"] * others
+    listed = [SimpleNamespace(file_id=each) for each in ids]
+    assert buckets.has_no_buckets(cast("Any", SimpleNamespace(table=None, listed_slices=listed))) is expected
 
 
 # -- files of savepoints

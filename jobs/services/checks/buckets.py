@@ -105,7 +105,8 @@ def has_no_buckets(examined: Examined) -> bool:
     file groups are those of another index, and no hashing config says otherwise."""
     ids = [item.file_id for item in examined.listed_slices]
     with_bucket = sum(bucket_of(each) is not None for each in ids)
-    return with_bucket <= len(ids) * _MOST_BY_CHANCE and not hashing_config.is_in_force(examined.table)
+    is_of_another = bool(ids) and with_bucket <= len(ids) * _MOST_BY_CHANCE
+    return is_of_another and not hashing_config.is_in_force(examined.table)
 
 
 def hash_fields_not_in_key(table: HudiTable) -> list[str]:
