@@ -46,8 +46,11 @@ public class NearEngine extends HoodieSparkEngineContext {
 
   private final ThreadLocal beginning = new ThreadLocal();
 
-  public NearEngine(JavaSparkContext spark, int most, int shared) {
+  public NearEngine(JavaSparkContext spark, int most, int shared) throws ClassNotFoundException {
     super(spark);
+    // Hudi (1.2.0) compares the schema of the metadata table by identity, with the object that this class has put into
+    // a cache. If a reader were the first to put an equal one there, all writes to metadata tables would fail.
+    Class.forName("org.apache.hudi.metadata.HoodieMetadataPayload", true, HoodieMetadataPayload.class.getClassLoader());
     this.most = most;
     threads = new NearThreads(most, shared);
   }
