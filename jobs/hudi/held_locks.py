@@ -38,6 +38,10 @@ public class HeldLocks {
     return new LockUser();
   }
 
+  public void interrupt(Object user) {
+    ((LockUser) user).thread.interrupt();
+  }
+
   // The lock that a job has just taken for what this user does. No user is the calling thread.
   public HeldLock hold(Object user, long fresh) {
     return new HeldLock(user == null ? new LockUser() : (LockUser) user, fresh);

@@ -115,8 +115,9 @@ class _LockBridge:
             provider: Any = jvm.hudi.client.transaction.lock.InProcessLockProvider
             lock = provider(configuration, jvm.storage_conf()).getLock()
             self._lent = janino.instance(jvm, _SOURCE, "groundskeeper.LentLock", lock, beside=provider)
+            self._locks = instant_generators(jvm).locks
             # pyspark gives each Python thread one Java thread.
-            self._client = instant_generators(jvm).locks.user()
+            self._client = self._locks.user()
         self._is_ready = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lock bridge of {table.base_path}", daemon=True)
@@ -164,5 +165,5 @@ class _LockBridge:
     def _reject_client(self) -> None:
         while not self._ended.is_set():
             if self._lent.isWanted(_LONGEST_CALL):
-                self._client.interrupt()
+                self._locks.interrupt(self._client)
                 self._ended.wait(_BETWEEN_INTERRUPTS_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ def timeline_name(content: bytes) -> None:
         file_name_of(instant)
         for zone in ("UTC", "LOCAL"):
             moment(instant.requested_time, {"hoodie.table.timeline.timezone": zone})
-    entries = [Entry(content.decode(errors="replace"), 1, is_folder=False, modified_at=datetime.now(UTC))]
+    entries = [Entry(content.decode(errors="replace"), 1, is_folder=False, modified_us=time.time_ns() // 1000)]
     for version in ("6", "9"):
         TableConfig({"hoodie.table.version": version}).in_frame_of(entries)
 
