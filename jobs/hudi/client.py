@@ -84,10 +84,10 @@ class WriteClient(AbstractContextManager["WriteClient"]):
             return builder.withSchema(schema).withProps(self._jvm.map(options)).build()
 
     def _of_hash_fields(self) -> list[Problem]:
-        index, key = self._table.declared.index, self._table.record_key_fields
-        if index is None or not (unknown := {*index.hash_fields} - {"", *key}):
+        unknown, key = self._table.hash_fields_not_in_key, ", ".join(self._table.record_key_fields)
+        if not unknown:
             return []
-        detail = f"hash fields {', '.join(sorted(unknown))}; the record key is {', '.join(key) or 'generated'}"
+        detail = f"hash fields {', '.join(unknown)}; the record key is {key or 'generated'}"
         return [HASH_FIELDS_NOT_IN_KEY.because(detail, hint=OF_ANOTHER_KEY)]
 
     @cached_property

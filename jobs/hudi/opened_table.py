@@ -48,6 +48,13 @@ class OpenedTable(TableProperties):
         require_own_account(jvm, self.base_path)
         self.reload()
 
+    @property
+    def hash_fields_not_in_key(self) -> list[str]:
+        """The declared hash fields that are not fields of the record key: somebody has made the table anew with another
+        key."""
+        index = self.declared.index
+        return sorted(({*index.hash_fields} if index else set()) - {"", *self.record_key_fields})
+
     @contextmanager
     def unchanged(self, *, reload: bool = True) -> Iterator[None]:
         """Takes the table as unchanged until the end of the context or the next `reload`: timeline and folders are read

@@ -18,7 +18,6 @@ from jobs.services.checks.row_counts import in_logs_alone
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobs.hudi.table import HudiTable
 
 
 # One random file id in forty looks like that of a bucket.
@@ -34,7 +33,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
     rules = examined.rules
     if rules is None:
         return
-    if unknown := hash_fields_not_in_key(examined.table):
+    if unknown := examined.table.hash_fields_not_in_key:
         key = ", ".join(examined.table.record_key_fields) or "generated"
         yield Finding(
             HASH_FIELDS_NOT_IN_KEY.type,
@@ -107,13 +106,6 @@ def has_no_buckets(examined: Examined) -> bool:
     with_bucket = sum(bucket_of(each) is not None for each in ids)
     is_of_another = bool(ids) and with_bucket <= len(ids) * _MOST_BY_CHANCE
     return is_of_another and not hashing_config.is_in_force(examined.table)
-
-
-def hash_fields_not_in_key(table: HudiTable) -> list[str]:
-    """Returns the registered hash fields that are not fields of the record key: somebody has made the table anew with
-    another key."""
-    index = table.declared.index
-    return sorted(({*index.hash_fields} if index else set()) - {"", *table.record_key_fields})
 
 
 def given_up(examined: Examined) -> Iterator[Finding]:

@@ -69,7 +69,7 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
     if refused:
         raise RefusedError(refused)
     counts = {each.path: f"{each.misplaced} in '{each.path}'" for each in examined.counted if each.misplaced}
-    if not counts or buckets.hash_fields_not_in_key(table):
+    if not counts or table.hash_fields_not_in_key:
         return
     misplaced, rows = (sum(getattr(each, name) for each in examined.counted) for name in ("misplaced", "rows"))
     number, index = bucket_number.other_number(table, misplaced, rows), table.declared.index
