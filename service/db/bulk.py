@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from service.db.upsert import insert_into
+from service.db.upsert import insert_into, replacing
 
 
 def write(
@@ -40,7 +40,4 @@ def _insertion(dialect: str, table: sa.Table, names: tuple[str, ...], key: tuple
         document = sa.cast(sa.bindparam("rows", type_=sa.Text), sa.JSON)
         given = sa.func.json_populate_recordset(row, document).table_valued(*names, name="given")
         statement = statement.from_select(names, sa.select(*(given.c[name] for name in names)))
-    if not key:
-        return statement
-    changes = {name: statement.excluded[name] for name in names if name not in key}
-    return statement.on_conflict_do_update(index_elements=key, set_=changes)
+    return replacing(statement, key, [name for name in names if name not in key]) if key else statement

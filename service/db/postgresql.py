@@ -91,7 +91,7 @@ class GroundskeeperDialect(PGDialect_psycopg):
         return dbapi_connection.is_recent or super().do_ping(dbapi_connection)
 
     def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: ExecutionContext | None = None) -> None:
-        if context is None or not context.execution_options.keys() >= ENDS.keys():
+        if context is None or not context.execution_options.get(ENDS):
             super().do_execute(cursor, statement, parameters, context)  # type: ignore[no-untyped-call]
             return
         connection: BoundedConnection = cursor.connection

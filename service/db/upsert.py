@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -40,5 +40,9 @@ def upsert(
 # Statements are kept, because building takes longer than executing.
 @cache
 def _upsert(dialect: str, table: sa.Table, key: tuple[str, ...], values: tuple[str, ...]) -> sa.Insert:
-    row = insert_into(dialect, table)
+    return replacing(insert_into(dialect, table), key, values)
+
+
+def replacing(row: postgresql.Insert | sqlite.Insert, key: Sequence[str], values: Iterable[str]) -> sa.Insert:
+    """Returns the insertion, which writes `values` to an existing row with this key."""
     return row.on_conflict_do_update(index_elements=key, set_={name: row.excluded[name] for name in values})

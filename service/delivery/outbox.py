@@ -50,19 +50,23 @@ def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -
     """Writes events at the end of the transaction, except those that were published before, and a delivery for each
     webhook that subscribes to them. After the commit, call `Notifier.notify`."""
     if events:
-        at_end(connection, _finish, _Last(events=events, now=now), ends=True)
+        _at_end(connection, _Last(events=events, now=now))
 
 
 def count(connection: Connection, counts: Iterable[Count]) -> None:
     """Adds to counters at the end of the transaction."""
     if found := list(counts):
-        at_end(connection, _finish, _Last(counts=found), ends=True)
+        _at_end(connection, _Last(counts=found))
 
 
 def in_turn(connection: Connection, write: Callable[[Connection], object]) -> None:
     """Calls `write` at the end of the transaction, while no other one does so: the positions of what it inserts grow in
     the order of the commits."""
-    at_end(connection, _finish, _Last(write=write), ends=True)
+    _at_end(connection, _Last(write=write))
+
+
+def _at_end(connection: Connection, last: _Last) -> None:
+    at_end(connection, _finish, last, ends=True)
 
 
 def _finish(connection: Connection, given: Sequence[_Last]) -> None:
@@ -94,8 +98,7 @@ def _write(
     events. The ids of the events differ. `ends`: nothing else is written before the commit."""
     by_id = {event.id: event for event in events}
     if connection.dialect.name == "postgresql":
-        options = ENDS if ends else None
-        written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts), execution_options=options)
+        written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts), execution_options={ENDS: ends})
         return [Published(row.seq, by_id[row.id]) for row in written if row.seq is not None]
     new = []
     if events:
