@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-
 # One random file id in forty looks like that of a bucket.
 _MOST_BY_CHANCE = 0.1
 _MADE_ANEW = (
