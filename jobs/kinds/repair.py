@@ -10,19 +10,19 @@ from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.results import Count, KindResult, Texts
-from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Word
+from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Instant
 
 
 class RepairParams(Parameters, frozen=True, kw_only=True):
     instants: Annotated[
-        Annotated[tuple[Word, ...], Spec(min_length=1, max_length=1000)] | None,
+        Annotated[tuple[Instant, ...], Spec(min_length=1, max_length=1000)] | None,
         Spec(
             "Completed instants to repair even if nothing proves that they are stale, in addition to the proved "
             "ones. Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced"
         ),
     ] = None
     accepted: Annotated[
-        tuple[Word, ...] | None,
+        tuple[Instant, ...] | None,
         Spec(
             "Instants to mark as repaired without changing anything: because you have run their lost deletes again, or "
             "because their rows shall stay where they are",

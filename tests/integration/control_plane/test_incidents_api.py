@@ -133,7 +133,7 @@ def test_a_job_that_would_remove_stale_rows_is_refused_with_the_remedy(
     assert "repair" in refused.json()["hint"]
     assert client.get("/v1/jobs").json()["items"] == []
     assert client.post(path, json={"kind": "cleaning", "dry_run": True}).status_code == 202
-    assert client.post(path, json={"kind": "repair", "params": {"instants": ["001"]}}).status_code == 202
+    assert client.post(path, json={"kind": "repair", "params": {"instants": ["20260101120000001"]}}).status_code == 202
 
 
 def test_closed_incidents_are_deleted_with_their_commits(

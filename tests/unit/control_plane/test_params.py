@@ -59,7 +59,9 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
     [
         ("compaction", {"retain": 1}, "params.retain"),
         ("audit", {"x": 1}, "params.x"),
-        ("repair", {"leftovers": True, "instants": ["001"]}, "params"),
+        ("repair", {"leftovers": True, "instants": ["20260101120000001"]}, "params"),
+        ("repair", {"instants": ["nonsense"]}, "params.instants[0]"),
+        ("repair", {"accepted": ["nonsense"]}, "params.accepted[0]"),
         ("cleaning", {"retain": 0}, "params.retain"),
         ("cleaning", {"retain": "many"}, "params.retain"),
         ("cleaning", {"policy": "KEEP_ALL"}, "params.policy"),
