@@ -52,6 +52,12 @@ class CommandLine:
         SmallTable(self.folder / name).commit("20260101120000000", completed="20260101120001000")
         return str(self.json("tables", "add", str(self.folder / name), *options)["id"])
 
+    def polled_table(self, name: str) -> str:
+        """Registers a new table whose state no later poll of the service replaces: a test may store another one."""
+        table_id = self.table(name)
+        self.run("tables", "poll", name)
+        return table_id
+
     def run(self, *arguments: str, code: int = 0, **environment: str | None) -> Ended:
         ended = called(arguments, {**self.environment, **environment})
         assert ended.exit_code == code, ended.stdout + ended.stderr
@@ -106,6 +112,8 @@ class CommandLine:
 
 @contextmanager
 def serving_command_line(folder: Path, **settings: str) -> Iterator[CommandLine]:
-    """Runs a service whose tables are below `folder`. The service's policies start nothing."""
-    with Serving(folder, AUTOMATIC="false", ALLOWED_ROOTS=str(folder), **settings) as serving:
+    """Runs a service whose tables are below `folder`. The service's policies start nothing, and it polls a table when
+    it is registered and when it is asked to."""
+    settings = {"AUTOMATIC": "false", "POLL_SECONDS": "3600", "ALLOWED_ROOTS": str(folder), **settings}
+    with Serving(folder, **settings) as serving:
         yield CommandLine(serving, folder)

@@ -435,7 +435,7 @@ def scattered(table_id: str, now: datetime) -> list[Commit]:
 
 def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> None:
     with serving_command_line(tmp_path) as cli:
-        orders, trips = cli.table("orders"), cli.table("trips")
+        orders, trips = cli.table("orders"), cli.polled_table("trips")
         assert "There is no advice" in cli.run("policy", "advice").stderr
         assert "it has not been computed yet" in cli.run("policy", "advice", "orders").stdout
         with writing(cli.serving.engine) as connection:

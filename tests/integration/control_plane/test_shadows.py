@@ -93,7 +93,7 @@ def test_shadows_are_bounded_and_survive_a_clock_that_steps_back(client: TestCli
 
 def test_the_command_line_starts_compares_and_adopts_a_shadow(tmp_path: Path) -> None:
     with serving_command_line(tmp_path) as cli:
-        table_id = cli.table("orders")
+        table_id = cli.polled_table("orders")
         assert "No policy has a shadow" in cli.run("policy", "shadow").stderr
         assert "starts nothing" in cli.run("policy", "shadow", "orders*", "compaction.commits=20").stdout
         assert "compaction.commits 20" in cli.run("policy", "shadow").stdout

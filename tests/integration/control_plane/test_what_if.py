@@ -389,7 +389,7 @@ def test_a_reader_may_simulate(client: TestClient, table_id: str, make_token: Ca
 
 def test_the_command_line_draws_both_policies(tmp_path: Path) -> None:
     with serving_command_line(tmp_path) as cli:
-        table_id = cli.table("orders")
+        table_id = cli.polled_table("orders")
         now = utc_now()
         commits = [
             Commit(table_id, f"{at:%Y%m%d%H%M%S}000", "deltacommit", None, at, at, "UPSERT", 9, 0, MIB)
