@@ -22,6 +22,7 @@ from jobs.dataplane.row_group_copy import one_file_name
 from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice, opened_base
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
+from jobs.storage.announced_file import AnnouncedFile
 from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -99,28 +100,27 @@ def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedF
     began = time.monotonic()
     merged = merge_slice(work.storage, files, work.rules, work.layout.schema, batch_rows=BATCH_ROWS)
     file_name = f"{files.file_id}_{token}_{work.instant}.parquet"
-    marker = f"{file_name}.marker.MERGE"
-    work.storage.create_empty(".hoodie", ".temp", work.instant, files.partition_path, marker)
+    new = AnnouncedFile(work.storage, work.instant, files.partition_path, file_name, "MERGE")
     with opened_base(work.storage, files) as base:
-        size = None if base is None or not merged.keeps_base_rows else _copied(work, merged, base, file_name)
+        size = None if base is None or not merged.keeps_base_rows else _copied(work, merged, base, new)
         if size is None:
-            size = _of_rows(work, merged, base, file_name)
+            size = _of_rows(work, merged, base, new)
     seconds = time.monotonic() - began
     return CompactedFile(files.partition_path, files.file_id, file_name, size, merged.counts, seconds)
 
 
-def _copied(work: Compaction, merged: MergedSlice, base: pa.NativeFile, file_name: str) -> int | None:
+def _copied(work: Compaction, merged: MergedSlice, base: pa.NativeFile, new: AnnouncedFile) -> int | None:
     """Writes the file with copied column chunks, and returns its bytes; None if it has to be written from its rows."""
     layout, keys = _beginning(work, merged, base)
     try:
-        return kept_chunks.copied(merged, base, layout, keys, file_name, least_bytes=work.copies_from)
+        return kept_chunks.copied(merged, base, layout, keys, new, least_bytes=work.copies_from)
     except NotCopyableError:
         return None
 
 
-def _of_rows(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None, file_name: str) -> int:
+def _of_rows(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None, announced: AnnouncedFile) -> int:
     """Writes all rows, and returns the bytes of the file."""
-    with _NewFile(work, merged.files, *_beginning(work, merged, base), file_name) as new:
+    with _NewFile(*_beginning(work, merged, base), announced) as new:
         for batch in merged.batches(base):
             new.add(batch)
         return new.close()
@@ -142,11 +142,8 @@ def _beginning(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None
 class _NewFile(AbstractContextManager["_NewFile"]):
     """The base file that is being written, one row group after the other."""
 
-    def __init__(
-        self, work: Compaction, files: SliceFiles, layout: Layout, keys: KeyFooter | None, file_name: str
-    ) -> None:
-        self.file_name = file_name
-        self._work, self._partition, self._layout = work, files.partition_path, layout
+    def __init__(self, layout: Layout, keys: KeyFooter | None, announced: AnnouncedFile) -> None:
+        self._announced, self._layout = announced, layout
         self._schema = _written(layout.schema, layout.schema)
         self._keys = keys
         self._waiting: list[pa.RecordBatch] = []
@@ -158,7 +155,7 @@ class _NewFile(AbstractContextManager["_NewFile"]):
             self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
         if self._open is None and not self._waiting:
             self._schema = _written(batch.schema, self._layout.schema)
-        name = one_file_name(self.file_name, batch.num_rows)
+        name = one_file_name(self._announced.name, batch.num_rows)
         columns = [
             name if field.name == FILE_NAME else without_hidden_nulls(batch.column(field.name))
             for field in self._schema
@@ -197,7 +194,7 @@ class _NewFile(AbstractContextManager["_NewFile"]):
 
     def _opened(self, first: pa.Table | None = None) -> tuple[Output, ParquetWriter]:
         if self._open is None:
-            output = self._work.storage.create(self._partition, self.file_name)
+            output = self._announced.create()
             self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, first)
         return self._open
 

@@ -33,6 +33,7 @@ from jobs.errors import NotProvedError, RefusedError
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.written_file import WrittenFile
 from jobs.problems.tables import ENCRYPTED_BASE_FILES
+from jobs.storage.announced_file import AnnouncedFile
 from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -92,12 +93,10 @@ class _NewFile(AbstractContextManager["_NewFile"]):
     def __init__(self, work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> None:
         self._work, self._slices, self._layout = work, slices, work.layout
         self._partition = slices[0].partition_path
-        # Hudi's form of a new file group (`FSUtils.createNewFileId`), and the marker by which a rollback finds the file
+        # Hudi's form of a new file group (`FSUtils.createNewFileId`).
         self._file_id = f"{uuid.uuid4()}-0"
         self._name = f"{self._file_id}_{token}_{work.instant}.parquet"
-        marker = f"{self._name}.marker.CREATE"
-        work.storage.create_empty(".hoodie", ".temp", work.instant, self._partition, marker)
-        self._output = work.storage.create(self._partition, self._name)
+        self._output = AnnouncedFile(work.storage, work.instant, self._partition, self._name, "CREATE").create()
         self._writer = CopyWriter(self._output.stream, trusts_indexes=True)
         self._form: _Form | None = None
         self._keys: KeyFooter | None = None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jobs.dataplane.parquet_layout import Layout
     from jobs.dataplane.replaced_rows import Replacement
     from jobs.dataplane.slice_merge import MergedSlice
+    from jobs.storage.announced_file import AnnouncedFile
 
     Places = NDArray[np.int64]
 
@@ -47,7 +48,7 @@ def copied(
     file: pa.NativeFile,
     layout: Layout,
     keys: KeyFooter | None,
-    file_name: str,
+    announced: AnnouncedFile,
     *,
     least_bytes: int,
 ) -> int:
@@ -59,10 +60,11 @@ def copied(
     but `keys` must not be used any more. Raises NotProvedError as the merge does.
     """
     raw = RawFile(file)
+    file_name = announced.name
     used, replacement = merged.begun()
     with merged.base_file(replacement, file) as reader:
         _require_copyable(layout, raw, reader, least_bytes)
-        output = merged.storage.create(merged.files.partition_path, file_name)
+        output = announced.create()
         before = merged.counts
         merged.counts = before.copy()
         try:

@@ -158,8 +158,8 @@ def _written(work: Rewrite, plan: _Plan, token: str) -> list[WrittenFile]:
 
 def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
     source, child = plan.parts[0], plan.children[bucket]
-    file_id, file_name = new_base_file(work, source.partition, bucket, token)
-    output = work.storage.create(source.partition, file_name)
+    file_id, new = new_base_file(work, source.partition, bucket, token)
+    output, file_name = new.create(), new.name
     try:
         writer: CopyWriter | None = None
         for number, part in enumerate(plan.parts):

@@ -24,6 +24,7 @@ from jobs.format import bucket_hash
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, RECORD_KEY
 from jobs.format.written_file import WrittenFile
 from jobs.problems.rescales import BUCKET_INDEX_CONTRADICTED
+from jobs.storage.announced_file import AnnouncedFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -229,7 +230,8 @@ class BaseFile:
         self._work = work
         self._source = source
         self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
-        self.file_id, self.file_name = new_base_file(work, source.partition, bucket, token)
+        self.file_id, self._file = new_base_file(work, source.partition, bucket, token)
+        self.file_name = self._file.name
         self._open: tuple[Output, ParquetWriter] | None = None
         self._keys = KeyFooter(layout.keys) if layout.keys else None
         self._entries: dict[bytes, bytes] = {}
@@ -304,7 +306,7 @@ class BaseFile:
 
     def _opened(self, first: pa.Table | None = None) -> tuple[Output, ParquetWriter]:
         if self._open is None:
-            output = self._work.storage.create(self._source.partition, self.file_name)
+            output = self._file.create()
             self._open = output, self._layout.writer(output.stream, first, more_bytes=self.waiting_bytes)
         return self._open
 
@@ -315,16 +317,12 @@ def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
     return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
 
 
-def new_base_file(work: Rewrite, partition: str, bucket: int, token: str) -> tuple[str, str]:
-    """Returns the file id and the name of a future base file, after creating Hudi's direct marker of it.
-
-    Without the marker (`DirectWriteMarkers`), a rollback would miss the file.
-    """
+def new_base_file(work: Rewrite, partition: str, bucket: int, token: str) -> tuple[str, AnnouncedFile]:
+    """Returns the file id of a future base file, and the file, which is announced."""
     # Hudi's own format of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
     file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
     file_name = f"{file_id}_{token}_{work.instant}.parquet"
-    work.storage.create_empty(".hoodie", ".temp", work.instant, partition, f"{file_name}.marker.CREATE")
-    return file_id, file_name
+    return file_id, AnnouncedFile(work.storage, work.instant, partition, file_name, "CREATE")
 
 
 def rows_differ(partition: str, where: str, read: KeyDigest, written: KeyDigest) -> Problem:

@@ -6,7 +6,9 @@ index and fills it anew, all before it asks for a time of the table's clock (`cl
 `HoodieBackedTableMetadataWriter`). Each change by the thread that holds the lock is therefore a place where
 `jobs.hudi.held_lock` asks, too. So is each change by a thread that shares its work, and by a task of its Spark jobs in
 the driver's JVM: a task that fills an index may give its file the name of a file of the next attempt. An object store
-makes a file only when the file is closed, so closing one is a change, too. Executors of a cluster are not asked.
+makes a file only when the file is closed, so closing one is a change, too. Executors of a cluster are not asked. Their
+files have names of their own (`jobs.hudi.task_numbers`), and Arrow's tasks look at the marker of each file
+(`jobs.storage.announced_file`).
 
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """

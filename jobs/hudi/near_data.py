@@ -161,7 +161,7 @@ class NearData extends JavaRDD {
     return new NearData(new NearParts(near.spark, parts), isWritten && more.isWritten);
   }
 
-  // Hudi names files by the attempt at a task, which must be unique. Spark counts attempts from 0, so these are large.
+  // Hudi names files by the attempt at a task, which must be unique. Spark's own are smaller (`task_numbers`).
   public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) {
     BlockManager blocks = SparkEnv.get().blockManager();
     TaskContext before = TaskContext.get();

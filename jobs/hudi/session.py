@@ -23,7 +23,16 @@ from jobs.contract import Problem
 from jobs.format.gzip_level import LEVEL_VARIABLE
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import dropped_objects, google_connector, idle_jvm, ivy, prompt_answers, session_python, storage_login
+from jobs.hudi import (
+    dropped_objects,
+    google_connector,
+    idle_jvm,
+    ivy,
+    prompt_answers,
+    session_python,
+    storage_login,
+    task_numbers,
+)
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -161,6 +170,7 @@ def start_session(
     dropped_objects.remove_together(session)
     idle_jvm.rest(session)
     prompt_answers.send_at_once(session)
+    task_numbers.begin_anywhere(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:

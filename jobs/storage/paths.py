@@ -7,7 +7,7 @@ that fit into memory, whatever the size of their rows and row groups.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +100,19 @@ class Storage:
         infos = self.filesystem.get_file_info([path_of(path) for path in paths])
         return sum(info.size or 0 for info in infos)
 
-    def create(self, *segments: str) -> Output:
-        """Opens a new file below the root for writing."""
-        return Output(self.filesystem, self._at(segments))
+    def exists(self, *segments: str) -> bool:
+        """Returns whether there is a file or folder at this place below the root."""
+        found = self.filesystem.get_file_info(self._at(segments))
+        return bool(found.type != fs.FileType.NotFound)
+
+    def names_in(self, *segments: str) -> list[str]:
+        """Returns the names of the files in a folder below the root; none if there is no such folder."""
+        listed = self.filesystem.get_file_info(fs.FileSelector(self._at(segments), allow_not_found=True))
+        return [entry.base_name for entry in listed if entry.is_file]
+
+    def create(self, *segments: str, before_close: Callable[[], None] | None = None) -> Output:
+        """Opens a new file below the root for writing. `before_close` may raise, so that the file is not completed."""
+        return Output(self.filesystem, self._at(segments), before_close)
 
     def create_empty(self, *segments: str) -> None:
         """Creates an empty file below the root, and on a local disk its parent folders."""
@@ -127,13 +137,16 @@ class Output:
     invisible parts behind, which a rule of the bucket removes (`AbortIncompleteMultipartUpload`).
     """
 
-    def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
+    def __init__(self, filesystem: fs.FileSystem, path: str, before_close: Callable[[], None] | None = None) -> None:
         self._filesystem = filesystem
         self._path = path
+        self._before_close = before_close
         self.stream: pa.NativeFile = filesystem.open_output_stream(path, compression=None)
 
     def close(self) -> int:
-        """Closes the file and returns its size in bytes."""
+        """Closes the file and returns its size in bytes. Raises what `before_close` does; then `abandon` the file."""
+        if self._before_close is not None:
+            self._before_close()
         size = int(self.stream.tell())
         self.stream.close()
         return size

@@ -14,8 +14,10 @@ from jobs.dataplane.compacted_file import Compaction, compact_slice
 from jobs.dataplane.merge_rules import SliceFiles
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.errors import CommitLostError
 from jobs.storage import local_copy
 from jobs.storage import s3 as s3_options
+from jobs.storage.announced_file import AnnouncedFile
 from jobs.storage.paths import of_hadoop
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
@@ -80,9 +82,20 @@ def test_a_small_file_is_read_by_one_request_and_written_by_one(server: Server) 
     path, table = _base_file(server, 5_000)
     server.counted()
     written = _split(server, path)
-    # Each of the two children is an object, and a marker.
-    assert server.counted() == {"HEAD": 1, "GET": 1, "PUT": 4}
+    # Each of the two children is an object, and a marker, which still exists when the object is complete.
+    assert server.counted() == {"HEAD": 3, "GET": 1, "PUT": 4}
     assert _rows_of(server, written) == _expected(table)
+
+
+def test_no_object_is_left_of_a_task_whose_instant_has_ended(server: Server) -> None:
+    file = AnnouncedFile(of_hadoop("s3a://lake/late", server.options), INSTANT, "p", "f.parquet", "CREATE")
+    output = file.create()
+    output.stream.write(b"rows")
+    server.files.delete_dir("lake/late/.hoodie")
+    with pytest.raises(CommitLostError):
+        output.close()
+    output.abandon()
+    assert server.names("lake/late") == set()
 
 
 def test_a_large_file_is_read_by_few_large_requests(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +122,7 @@ def test_a_compaction_fetches_each_file_once_and_so_does_the_proof(server: Serve
     server.counted()
     work = Compaction(storage, INSTANT, RULES, layout, None)
     written = compact_slice(work, SliceFiles("p", "00000000", base, (log,)), "0-0-1")
-    assert server.counted() == {"HEAD": 2, "GET": 2, "PUT": 2}
+    assert server.counted() == {"HEAD": 3, "GET": 2, "PUT": 2}
     change = key_changes.compare(storage, f"s3a://lake/c/{base}", f"s3a://lake/c/p/{written.file_name}")
     assert (change.gone, change.new) == (0, 1)
     assert server.counted() == {"HEAD": 2, "GET": 2}

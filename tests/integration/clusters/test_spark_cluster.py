@@ -19,7 +19,7 @@ from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.run import run_job
 from tests.support import spark_cluster
-from tests.support.spark_cluster import CONF
+from tests.support.spark_cluster import CONF, children, command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,6 +237,76 @@ def test_tasks_of_a_large_expansion_are_repeated_when_their_executor_dies(
             for each in again
             if each["Task Info"]["Index"] == event["Task Info"]["Index"]
         }
+
+
+def descendants(process: int) -> list[int]:
+    """Returns the ids of a process and of all that it and they have started."""
+    found, last = [process], [process]
+    while last := children(last):
+        found += last
+    return found
+
+
+def suspended_between_marker_and_file(cluster: Cluster, base: Path) -> list[int]:
+    """Suspends the machine of the only worker, where a task has announced a file and has not begun it yet. Returns its
+    processes."""
+    machine = descendants(cluster.workers[0].pid)
+    python = [pid for pid in machine if b"java" not in command_line(pid)]
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        announced = [path for path in base.glob(".hoodie/.temp/*/*.marker.*") if not _is_begun(base, path)]
+        if not announced:
+            python = [pid for pid in descendants(cluster.workers[0].pid) if b"java" not in command_line(pid)]
+            continue
+        for pid in python:
+            os.kill(pid, signal.SIGSTOP)
+        if any(not _is_begun(base, path) for path in announced):
+            machine = descendants(cluster.workers[0].pid)
+            for pid in machine:
+                os.kill(pid, signal.SIGSTOP)
+            return machine
+        for pid in python:
+            os.kill(pid, signal.SIGCONT)
+    pytest.fail("no task was between its marker and its file")
+
+
+def _is_begun(base: Path, marker: Path) -> bool:
+    return (base / marker.name.partition(".marker.")[0]).exists()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+def test_a_machine_that_goes_on_after_the_commit_of_others_adds_no_file(
+    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    # Readers of a table without a metadata table list its folders.
+    shape = {"num_buckets": MANY, "table_type": "COPY_ON_WRITE", "metadata": False}
+    scene = Scene(spark, daemon, lake / "suspended", "bucket_expansion", **shape)
+    conf = {
+        **CONF,
+        "spark.network.timeout": "8s",
+        "spark.network.timeoutInterval": "2s",
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "8000",
+        "spark.executor.heartbeatInterval": "2s",
+    }
+    with (
+        spark_cluster.running(tmp_path / "cluster", workers=1) as cluster,
+        ClusterWorker(daemon, tmp_path, cluster.url, conf=conf) as worker,
+    ):
+        worker.wait_until("ready", executors=1)
+        scene.submit()
+        machine = suspended_between_marker_and_file(cluster, scene.base)
+        try:
+            cluster.add_worker(wait=False)
+            job = daemon.wait(scene.job)
+            files = {path for path in listing(scene.base) if path.endswith(".parquet")}
+        finally:
+            for pid in machine:
+                os.kill(pid, signal.SIGCONT)
+        assert job["state"] == "succeeded", job
+        time.sleep(10)
+        assert {path for path in listing(scene.base) if path.endswith(".parquet")} == files
+        scene.prove()
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
