@@ -26,7 +26,6 @@ from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import WITH_OPERATIONS, bucket_index_options, client_options
-from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.partition_ttl import PartitionTtl
 from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
@@ -170,7 +169,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         """
         self._table.clock.verify(instant)
         commit = span("commit", hudi__instant=instant)
-        with taken_back(self._table, instant), translated("committing the compaction"), commit:
+        with translated("committing the compaction"), commit:
             present_schema(self._table, self._client)
             indexes.require_state(self._table, self._indexes)
             require()
@@ -339,7 +338,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         commit = span("commit", hudi__instant=instant)
-        with taken_back(self._table, instant), translated("committing"), commit:
+        with translated("committing"), commit:
             # Passing the metadata as JSON takes one call of the JVM instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))

@@ -10,7 +10,6 @@ from jobs.hudi import hashing_metadata, plan_firewall, write_stats
 from jobs.hudi.clustering_groups import SORT_AND_SIZE, ClusteringGroups
 from jobs.hudi.indexes import require_state
 from jobs.hudi.jvm import translated
-from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.table import HudiTable
 from jobs.hudi.write_stats import WriteStat
 from jobs.tracing import span
@@ -73,7 +72,7 @@ class Clusterings:
         self._table.clock.verify(instant)
         jvm = self._table.jvm
         commit = span("commit", hudi__instant=instant)
-        with taken_back(self._table, instant), translated("committing the clustering"), commit:
+        with translated("committing the clustering"), commit:
             table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context, self._table.meta)
             services = self._client.getTableServiceClient()
             jvm.call_hidden(services, "commitClustering", begun, table, instant)

@@ -10,6 +10,11 @@ makes a file only when the file is closed, so closing one is a change, too. Exec
 files have names of their own (`jobs.hudi.task_numbers`), and Arrow's tasks look at the marker of each file
 (`jobs.storage.announced_file`).
 
+The same storage puts no file in its place that could be written only in part, because the disk is full. Hudi writes a
+file of the timeline under another name and moves it in any case (`HoodieStorage.createImmutableFileInPath`). The
+instant would then count as completed: an empty file as a commit without files, so that readers see the rows of a
+replacement twice; and with any other part of it no client can read the timeline, or that of the metadata table.
+
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
 
@@ -26,6 +31,7 @@ CLASSES = {
 IMPORTS = """
 import java.io.IOException;
 import java.io.OutputStream;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.fs.CommonPathCapabilities;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
@@ -38,6 +44,11 @@ import org.apache.hudi.storage.hadoop.HoodieHadoopStorage;
 """
 SOURCE = """
 public class HeldStorage extends HoodieHadoopStorage {
+  // The name of a file under which Hudi writes it before it moves it to its place.
+  private static final String TEMPORARY = ".+\\\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+  // The errors of such files that were written only in part, by their paths.
+  private static final ConcurrentHashMap FAILED = new ConcurrentHashMap();
+
   public HeldStorage(StoragePath path, StorageConfiguration conf) {
     super(path, conf);
   }
@@ -63,23 +74,23 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public OutputStream create(StoragePath path) throws IOException {
     HeldLock.require();
-    return new HeldStream((FSDataOutputStream) super.create(path));
+    return new HeldStream(this, path, (FSDataOutputStream) super.create(path));
   }
 
   public OutputStream create(StoragePath path, boolean overwrites) throws IOException {
     HeldLock.require();
-    return new HeldStream((FSDataOutputStream) super.create(path, overwrites));
+    return new HeldStream(this, path, (FSDataOutputStream) super.create(path, overwrites));
   }
 
   public OutputStream create(StoragePath path, boolean overwrites, Integer buffer, Short copies, Long block)
       throws IOException {
     HeldLock.require();
-    return new HeldStream((FSDataOutputStream) super.create(path, overwrites, buffer, copies, block));
+    return new HeldStream(this, path, (FSDataOutputStream) super.create(path, overwrites, buffer, copies, block));
   }
 
   public OutputStream append(StoragePath path) throws IOException {
     HeldLock.require();
-    return new HeldStream((FSDataOutputStream) super.append(path));
+    return new HeldStream(this, path, (FSDataOutputStream) super.append(path));
   }
 
   public boolean createNewFile(StoragePath path) throws IOException {
@@ -94,6 +105,10 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public boolean rename(StoragePath from, StoragePath to) throws IOException {
     HeldLock.require();
+    Throwable failure = (Throwable) FAILED.remove(from.toString());
+    if (failure != null) {
+      throw new IOException("Only a part of " + from.getName() + " was written: " + failure.getMessage(), failure);
+    }
     return super.rename(from, to);
   }
 
@@ -104,13 +119,46 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public boolean deleteFile(StoragePath path) throws IOException {
     HeldLock.require();
+    FAILED.remove(path.toString());
     return super.deleteFile(path);
+  }
+
+  void noteFailure(StoragePath path, Throwable failure, boolean isClosed) throws IOException {
+    if (path.getName().matches(TEMPORARY)) {
+      FAILED.put(path.toString(), failure);
+      // Hudi deletes no file whose end could not be written.
+      if (isClosed) {
+        super.deleteFile(path);
+      }
+    }
   }
 }
 
 class HeldStream extends FSDataOutputStream {
-  HeldStream(FSDataOutputStream stream) throws IOException {
+  private final HeldStorage storage;
+  private final StoragePath path;
+  private boolean hasFailed;
+
+  HeldStream(HeldStorage storage, StoragePath path, FSDataOutputStream stream) throws IOException {
     super(stream, null, stream.getPos());
+    this.storage = storage;
+    this.path = path;
+  }
+
+  public void write(int value) throws IOException {
+    write(new byte[] {(byte) value}, 0, 1);
+  }
+
+  public void write(byte[] bytes, int first, int count) throws IOException {
+    try {
+      super.write(bytes, first, count);
+    } catch (IOException e) {
+      noteFailure(e, false);
+      throw e;
+    } catch (Error e) {
+      noteFailure(e, false);
+      throw e;
+    }
   }
 
   public void close() throws IOException {
@@ -123,7 +171,25 @@ class HeldStream extends FSDataOutputStream {
       }
       throw e;
     }
-    super.close();
+    if (hasFailed && hasCapability(CommonPathCapabilities.ABORTABLE_STREAM)) {
+      abort();
+      return;
+    }
+    try {
+      super.close();
+    } catch (IOException e) {
+      noteFailure(e, true);
+      throw e;
+    } catch (Error e) {
+      noteFailure(e, true);
+      throw e;
+    }
+  }
+
+  // Hadoop's local files throw an `FSError` where the disk is full.
+  void noteFailure(Throwable failure, boolean isClosed) throws IOException {
+    hasFailed = true;
+    storage.noteFailure(path, failure, isClosed);
   }
 }
 

@@ -81,6 +81,8 @@ _OF_PARTITION_VALUES = re.compile(
 
 _OF_LOST_LOCK = re.compile(rf"{LOST}(.*)")
 
+# A line of a traceback of Python, and the place in its line of code.
+_FRAME = re.compile(r"^ +.*\n", re.MULTILINE)
 # `jobs.format.bucket_hash.RecordKeyError`, in the traceback of a Python worker.
 _OF_RECORD_KEY = re.compile(r"RecordKeyError: (.*)")
 
@@ -232,7 +234,7 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     told = [_OF_TASK.sub("", message) for _, message in causes]
     if wrong := [each for each in told if _OF_PARTITION_VALUES.match(each)]:
         return PartitionValuesError(f"{what}: {wrong[-1].splitlines()[0][:300]}")
-    # PySpark gives the exception of a Python worker without its origin in the JVM.
+    # The message may have several lines.
     if keys := _OF_RECORD_KEY.search(str(error)):
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
@@ -267,6 +269,10 @@ def first_line(error: Py4JError | PySparkException) -> str:
 
 def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
     """Yields class name and message of the Java exception and of its causes, outermost first."""
+    if isinstance(error, CapturedException) and error._origin is None:
+        # PySpark gives such an exception, for example that of a Python worker, only as a text.
+        yield told_by(error.desc or "")
+        return
     thrown: Any = None
     if isinstance(error, Py4JJavaError):
         thrown = error.java_exception
@@ -277,6 +283,14 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
         yield thrown.getClass().getName(), str(thrown.getMessage() or "")
         thrown = thrown.getCause()
         seen += 1
+
+
+def told_by(text: str) -> tuple[str, str]:
+    """Returns class name and message of an exception, by its text or by the traceback of Python."""
+    said = text.strip()
+    frames = list(_FRAME.finditer(said))
+    name, _, message = said[frames[-1].end() if frames else 0 :].strip().partition(": ")
+    return name, message
 
 
 def thrown(causes: list[tuple[str, str]]) -> str:

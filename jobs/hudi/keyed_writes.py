@@ -25,7 +25,6 @@ from jobs.hudi.client_part import ClientPart, present_schema
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import schema_on_read_of
 from jobs.hudi.options import METADATA_NOT_COMPACTED
-from jobs.hudi.partial_commits import taken_back
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class KeyedWrites(ClientPart):
             instant = str(self._client.startCommit(action))
         wrote: list[Any] = []
         try:
-            with taken_back(self._table, instant), translated("writing rows"):
+            with translated("writing rows"):
                 # Hudi refuses to write by an older schema, and to commit with one would remove columns.
                 present_schema(self._table, self._client)
                 yield instant, wrote

@@ -144,7 +144,8 @@ class LateFiles:
             return None in self._instants_in(path)
 
     def remove(self, instant: str, files: Iterable[str]) -> int:
-        """Removes the files among these that a live writer has written after its instant was rolled back.
+        """Removes the files among these that a live writer has written after its instant was rolled back, or a lost
+        task while its instant completed without them.
 
         Returns the number of files removed. The files are relative to the base path.
         """

@@ -36,19 +36,23 @@ def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: S
         raise table.lost(f"instant {instant}")
 
 
-def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> None:
+def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> set[str]:
     """Makes the markers of all base files of the instant again if some are gone, or if there are none. `written` are
-    files that have had markers. The lock must be held. Lists all partitions only if markers are missing."""
+    files that have had markers. The lock must be held. Lists all partitions only if markers are missing.
+
+    Returns the announced files that are not `written`, relative to the base path: those of tasks that have failed, or
+    whose executor was lost and may go on."""
     marked = client.late_files.marked_files(instant)
     known = {"/".join(filter(None, (file.partition, file.file_name))) for file in written}
     # An attempt that does not know the files of an earlier one cannot compare.
     if marked and (known <= marked if known else not client.late_files.lacks_markers(instant)):
-        return
+        return marked - known
     found = client.late_files.files_of({instant: instant}).get(instant, set()) - marked
     # Before table version 8 all recent logs are found as well.
     parsed = {path: parse_base_file_name(path.rpartition("/")[2]) for path in sorted(found)}
     if unmarked := [path for path, name in parsed.items() if name and name.instant == instant]:
         client.late_files.announce(instant, unmarked)
+    return marked - known
 
 
 def remove_rest(table: HudiTable, client: WriteClient, instant: str, *, may_be_unmarked: bool) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from jobs.contract import ExpansionStep
 from jobs.errors import (
     BucketRulesChangedError,
     CommitStateUnknownError,
+    HudiError,
     JobError,
     LeaseLostError,
     WritersActiveError,
@@ -190,7 +192,7 @@ class Replacement:
         # A writer may have renamed a column since the job was accepted.
         refuse(preflight.columns_changed(self._table, outcome.slices))
         outcome.before = self._known(outcome)
-        own_instant.announce_again(client, outcome.instant, self._written)
+        others = own_instant.announce_again(client, outcome.instant, self._written)
         # Lock and instant are checked before and after `before_commit` writes, because a frozen attempt may have been
         # rolled back.
         own_instant.require(self._table, self._lock, outcome.instant, self._timeline_at_lock)
@@ -205,6 +207,9 @@ class Replacement:
             logger.warning("the commit landed, but Hudi reported an error after it: %s", error.detail)
         if self._table.state_of(outcome.instant) != "COMPLETED":
             raise CommitStateUnknownError(f"instant {outcome.instant}")
+        # A lost task may complete its file until the markers are gone (`announced_file`).
+        with suppress(JobError):  # An audit finds the files.
+            client.late_files.remove(outcome.instant, others)
         try:
             self._lock.verify()
         except LockLostError:
@@ -226,9 +231,7 @@ class Replacement:
         # Hudi's own rescale takes no lock, and readers follow the config with the latest instant, which may be its one.
         if rules and (found := self._table.bucket_rules()) != rules:
             raise BucketRulesChangedError(f"{rules} became {found}")
-        # Somebody may have rolled the instant back, or made the table anew, where its files would belong to no commit.
-        if self._table.state_of(outcome.instant) != "INFLIGHT":
-            raise self._table.lost(f"instant {outcome.instant}")
+        self._require_inflight(outcome.instant)
         todo, current = self._changed()
         units = self._units(current)
         self._done = {key: value for key, value in self._done.items() if key in units}
@@ -242,14 +245,23 @@ class Replacement:
             started = time.monotonic()
             rewritten = self._units(todo)
             by_unit: dict[Key, list[WrittenFile]] = {key: [] for key in rewritten}
-            for written in self._rewrite(outcome.instant, todo, self._all):
-                self._written.append(written)
+            try:
+                files = self._rewrite(outcome.instant, todo, self._all)
+            except HudiError:
+                self._require_inflight(outcome.instant)
+                raise
+            self._written += files
+            for written in files:
                 by_unit[self._unit(written.partition, written.source)].append(written)
             outcome.rewritten_again += sum(self._unit(*item.key) in self._done for item in todo)
             self._done |= {key: (items, by_unit[key]) for key, items in rewritten.items()}
-            elapsed = max(time.monotonic() - started, 0.001)
-            self._bytes_per_second = sum(item.bytes for item in todo) / elapsed
+            self._bytes_per_second = sum(item.bytes for item in todo) / max(time.monotonic() - started, 0.001)
         outcome.rounds += 1
+
+    def _require_inflight(self, instant: str) -> None:
+        """Raises `CommitLostError` if somebody has rolled the instant back, or has made the table anew."""
+        if self._table.state_of(instant) != "INFLIGHT":
+            raise self._table.lost(f"instant {instant}")
 
     def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
         """Returns the chosen slices whose current state is not rewritten yet, and all chosen slices."""

@@ -82,6 +82,29 @@ def test_files_of_an_earlier_round_are_deleted_although_their_markers_are_gone(
     assert len(proved(spark, base, buckets)) == 70
 
 
+def test_a_file_that_a_lost_task_completes_while_the_replacement_commits_is_removed(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=60, partitioned=False, metadata=False)
+    before = tables.snapshot(spark, base)
+    model = next(base.glob("*.parquet"))
+    commit = WriteClient.commit_replacement
+    late: list[Path] = []
+
+    def the_lost_task_has_announced_its_file() -> None:
+        late.append(base / f"00000000-1111-2222-3333-444444444444-0_9-9-9_{own(base)}.parquet")
+        (base / ".hoodie" / ".temp" / own(base) / f"{late[0].name}.marker.CREATE").touch()
+
+    def commit_while_the_task_goes_on(*arguments: Any) -> None:
+        commit(*arguments)
+        shutil.copy(model, late[0])
+
+    monkeypatch.setattr(WriteClient, "commit_replacement", commit_while_the_task_goes_on)
+    run_job(spark, base, "bucket_expansion", EXPANSION, context=At(WAITING, the_lost_task_has_announced_its_file))
+    assert not late[0].exists()
+    assert proved(spark, base, 8) == before
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_last", [True, False])
 def test_an_attempt_whose_markers_are_gone_leaves_no_file(spark: SparkSession, base: Path, is_last: bool) -> None:

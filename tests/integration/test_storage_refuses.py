@@ -11,7 +11,9 @@ import pytest
 
 from jobs.contract import HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
 from jobs.errors import JobError
-from jobs.hudi.jvm import Jvm
+from jobs.hudi import janino
+from jobs.hudi.instant_generators import instant_generators
+from jobs.hudi.jvm import Jvm, jvm_of, translated
 from jobs.hudi.write_probe import require_writable
 from jobs.storage.permissions import Permissions
 from jobs.storage_errors import (
@@ -126,6 +128,56 @@ def test_a_commit_that_a_full_disk_leaves_in_part_is_taken_back(
         assert proved(spark, base, 4) == before
         tables.upsert(tables.rows(spark, 0, 50, ts=9), base, options)
         assert len(tables.in_order(spark, base, 4)) == 50
+
+
+_IMMUTABLE = """
+package groundskeeper.test;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import org.apache.hudi.common.util.Option;
+import org.apache.hudi.storage.HoodieInstantWriter;
+import org.apache.hudi.storage.HoodieStorage;
+import org.apache.hudi.storage.StoragePath;
+
+public class Immutable implements HoodieInstantWriter {
+  private final int bytes;
+
+  public Immutable(HoodieStorage storage, String path, int bytes) {
+    this.bytes = bytes;
+    storage.createImmutableFileInPath(new StoragePath(path), Option.of(this));
+  }
+
+  public void writeToStream(OutputStream stream) throws IOException {
+    stream.write(new byte[bytes]);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("bytes_written", [100, 20_000])
+def test_no_instant_that_could_be_written_only_in_part_comes_to_the_timeline(
+    spark: SparkSession, tmp_path: Path, bytes_written: int
+) -> None:
+    """The small one fails when it is closed, the other one before."""
+    jvm, disk = jvm_of(spark), tmp_path / "disk"
+    instant_generators(jvm)
+    storage = jvm.hudi.storage.HoodieStorageUtils.getStorage(str(disk), jvm.storage_conf())
+
+    def write() -> None:
+        arguments = storage, str(disk / "1.deltacommit"), bytes_written
+        with translated("completing"):
+            janino.instance(jvm, _IMMUTABLE, "groundskeeper.test.Immutable", *arguments, beside=beside)
+
+    beside = jvm.hudi.storage.HoodieStorage
+    with unwritable.small_disk(disk, "1m"):
+        unwritable.fill(disk)
+        with pytest.raises(StorageFullError):
+            write()
+        assert [path.name for path in disk.iterdir()] == ["filling"]
+        (disk / "filling").unlink()
+        write()
+        assert (disk / "1.deltacommit").stat().st_size == bytes_written
 
 
 def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(spark: SparkSession, base: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.hudi.jvm import thrown
+from jobs.hudi.jvm import thrown, told_by
 
 _ABORTED = (
     "Job aborted due to stage failure: Task 0 in stage 112.0 failed 4 times, most recent failure: Lost task 0.3 in"
@@ -41,3 +41,26 @@ _FRAME = "\n\tat org.apache.hudi.Some.method(Some.java:7)"
 )
 def test_the_first_cause_is_named_by_its_class_and_sentence(causes: list[tuple[str, str]], said: str) -> None:
     assert thrown(causes) == said
+
+
+_TRACEBACK = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "split_writer.py", line 200, in close
+    written = [output.close() for output in self._outputs]
+               ^^^^^^^^^^^^^^
+OSError: [Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_TRACEBACK, "OSError: [Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"),
+        ("java.io.IOException: No space left", "IOException: No space left"),
+        ("ValueError", "ValueError"),
+        ("", ""),
+    ],
+)
+def test_an_exception_that_comes_as_a_text_is_named_too(text: str, said: str) -> None:
+    assert thrown([told_by(text)]) == said
