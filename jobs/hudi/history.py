@@ -17,7 +17,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.records import Commit, commit_of
 from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
-from jobs.problems.tables import HISTORY_INCOMPLETE
+from jobs.problems.tables import HISTORY_INCOMPLETE, INSTANTS_UNKNOWN
 
 # Compared as texts, it is after all instants.
 _NO_INSTANT = "9" * 20
@@ -57,11 +57,15 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
 
 
 def require_known(table: HudiTable, instants: Collection[str], past: Past) -> None:
-    """Raises RefusedError if the table has rows of one of these instants that are neither on its timeline nor in its
-    history. Those without rows were rolled back."""
-    if counts := count_of_instants(table, _not_among(past.commits, instants), in_logs=True):
+    """Raises RefusedError if one of these instants is no commit on the table's timeline or in its history, whether the
+    table has rows of it or not. Those that the timeline names as rolled back are known."""
+    unknown = _not_among(past.commits, instants)
+    because = f": {past.because}" if past.because else ""
+    if counts := count_of_instants(table, unknown, in_logs=True):
         found = f"{sum(counts.values())} rows of {', '.join(sorted(counts)[:5])}"
-        refuse([HISTORY_INCOMPLETE.because(f"{found}: {past.because}" if past.because else found)])
+        refuse([HISTORY_INCOMPLETE.because(f"{found}{because}")])
+    if nowhere := sorted({*unknown} - table.rollbacks().keys()):
+        refuse([INSTANTS_UNKNOWN.because(f"{', '.join(nowhere)}{because}")])
 
 
 def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
