@@ -17,7 +17,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.records import Commit, commit_of
 from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
-from jobs.problems.tables import HISTORY_INCOMPLETE
+from jobs.problems.tables import HISTORY_INCOMPLETE, INSTANTS_UNKNOWN
 
 # Compared as texts, it is after all instants.
 _NO_INSTANT = "9" * 20
@@ -45,23 +45,30 @@ def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool =
     first = min((each.write.instant for each in active), default="")
     since = min([*gone, *filter(None, [hashing_config.last_change(table)])]) if gone else _NO_INSTANT
     try:
-        archived = _archived(table, since, replacing=replacing)
+        found = _with_archived(table, active, since, replacing=replacing)
         cut_off = table.damage_of_history() if gone else ""
     except HudiError as error:
         return Past(active, first if gone else "", error.detail)
-    # An archiver that died may have left instants on the active timeline that the history has, too.
-    on_timeline = {each.write.instant for each in active}
-    old = [each for each in archived if each.write.instant not in on_timeline]
-    found = in_order(table, [*old, *active])
     return Past(found, first if cut_off or _not_among(found, gone) else "", cut_off)
 
 
+def since_last_change(table: HudiTable) -> list[Commit]:
+    """Returns the commits of the active timeline, and those of the history since the last change of the number of
+    buckets, in the order of completion. Raises HudiError if the history cannot be read."""
+    active, since = table.commits(), hashing_config.last_change(table)
+    return active if since is None else _with_archived(table, active, since)
+
+
 def require_known(table: HudiTable, instants: Collection[str], past: Past) -> None:
-    """Raises RefusedError if the table has rows of one of these instants that are neither on its timeline nor in its
-    history. Those without rows were rolled back."""
-    if counts := count_of_instants(table, _not_among(past.commits, instants), in_logs=True):
+    """Raises RefusedError if one of these instants is no commit on the table's timeline or in its history, whether the
+    table has rows of it or not. Those that the timeline names as rolled back are known."""
+    unknown = _not_among(past.commits, instants)
+    because = f": {past.because}" if past.because else ""
+    if counts := count_of_instants(table, unknown, in_logs=True):
         found = f"{sum(counts.values())} rows of {', '.join(sorted(counts)[:5])}"
-        refuse([HISTORY_INCOMPLETE.because(f"{found}: {past.because}" if past.because else found)])
+        refuse([HISTORY_INCOMPLETE.because(f"{found}{because}")])
+    if nowhere := sorted({*unknown} - table.rollbacks().keys()):
+        refuse([INSTANTS_UNKNOWN.because(f"{', '.join(nowhere)}{because}")])
 
 
 def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
@@ -78,6 +85,13 @@ def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
 def _not_among(commits: Sequence[Commit], instants: Collection[str]) -> list[str]:
     known = {each.write.instant for each in commits}
     return [each for each in instants if each not in known]
+
+
+def _with_archived(table: HudiTable, active: list[Commit], since: str, *, replacing: bool = False) -> list[Commit]:
+    # An archiver that died may have left instants on the active timeline that the history has, too.
+    on_timeline = {each.write.instant for each in active}
+    old = [each for each in _archived(table, since, replacing=replacing) if each.write.instant not in on_timeline]
+    return in_order(table, [*old, *active])
 
 
 def _archived(table: HudiTable, since: str, *, replacing: bool) -> list[Commit]:

@@ -252,6 +252,16 @@ HISTORY_INCOMPLETE: Final = ProblemType(
     " `hoodie.archivelog.folder` names). Otherwise, if no key exists twice, run a `bucket_index` job with `adopt`; if"
     " keys exist twice, write the partitions again (`insert_overwrite`) with the right row of each key.",
 )
+INSTANTS_UNKNOWN: Final = ProblemType(
+    "instants-unknown",
+    "Neither the timeline nor the history has these commits",
+    why="The job was told to repair these instants, or to mark them as repaired. None of them is a completed commit of"
+    " this table, and no row has them, so there is nothing to do for them. An instant may be mistyped, of another"
+    " table, not completed, or rolled back long ago; or the history with it was removed.",
+    example="20260101120000000",
+    hint="Take the instants from an incident, an audit or `GET /v1/commits`. If an incident names a commit that"
+    " is gone for good, close the incident with a reason.",
+)
 ROWS_THERE_TWICE: Final = ProblemType(
     "rows-there-twice",
     "Keys of these commits have rows in other file groups as well",

@@ -40,6 +40,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.problems.left_plan import take_over
 from jobs.protocol import own_instant
+from jobs.protocol.writers import dead_writes
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +153,8 @@ class PlanOwner:
                     raise CommitLostError(f"Another runner has begun {instant} anew.")
                 if state is not None and state != "COMPLETED":
                     if self.has_made(instant) or self._pending(instant).action != COMPACTION:
-                        if kept := take_back(self._table, client, instant):
+                        kept = self._given_back_to_writers(client, instant) or take_back(self._table, client, instant)
+                        if kept:
                             context.leaves(kept)
                     else:
                         give_back(client, self._pending(instant))
@@ -164,6 +166,21 @@ class PlanOwner:
         except JobError as error:
             logger.exception("could not take back the plan %s", instant)
             context.leaves(f"{_stays(instant)} ({error.detail}). {_EXECUTE}")
+
+    def _given_back_to_writers(self, client: WriteClient, instant: str) -> str | None:
+        """Makes a compaction a requested one again if a write is in flight, and returns the sentence that says so.
+
+        A writer lists pending plans when it begins, and its tasks read them later
+        (`AbstractTableFileSystemView.init`, 1.2.0): without the plan's file they would fail, and a Flink job with
+        them."""
+        item = self._pending(instant)
+        writing = sorted(
+            {each.requested for each in self._table.pending_writes()} - {*dead_writes(self._table, client)}
+        )
+        if item.action != COMPACTION or not writing:
+            return None
+        give_back(client, item)
+        return f"{_stays(instant)}, because writes in flight may still read it ({', '.join(writing[:5])}). {_EXECUTE}"
 
     # -- evidence
 

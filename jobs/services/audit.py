@@ -81,6 +81,7 @@ READING_PROOFS: dict[str, Check] = {
     "rows of a given up index": buckets.given_up,
     _ROLLED_BACK: rolled_back.back,
     "deletes in logs": deletes.in_wrong_buckets,
+    "archived deletes": deletes.archived,
     "files of the metadata table": metadata_table.files,
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,

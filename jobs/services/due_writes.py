@@ -6,16 +6,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from jobs.contract import Problem
+from jobs.errors import RefusedError
 from jobs.format import kafka_connect
 from jobs.format.stale_writes import Doubt, StaleWrite, stale_writes
-from jobs.hudi import history, rows
+from jobs.hudi import hash_ranges, history, rows
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.records import Commit
 from jobs.hudi.table import HudiTable
-from jobs.kinds.repair import RepairParams
+from jobs.kinds.repair import RepairParams, RepairResult
 from jobs.problems.tables import ROWS_THERE_TWICE
 from jobs.protocol import preflight
-from jobs.services import groups_without_bucket
+from jobs.services import groups_without_bucket, later_overwrites
 
 _LOOKING_FOR_KEYS = frozenset({"UPSERT", "UPSERT_PREPPED", kafka_connect.OPERATION})
 
@@ -26,9 +27,9 @@ def chosen(
     """Returns the stale writes to repair, those to leave alone, and the commits as far back as needed; archived writes
     only if they are named or waived. All writes to file groups without a bucket are repaired, if there is one where a
     repair writes or has taken it out of use. A proved write is left alone only if it is `waived`, and no job could know
-    its rows. Raises RefusedError if the history does not have a named one."""
+    its rows. Raises RefusedError if neither timeline nor history has a named or waived one."""
     past = history.past_since(table, {*named, *waived}, replacing=True)
-    history.require_known(table, named, past)
+    history.require_known(table, {*named, *waived}, past)
     commits = past.commits
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
     every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
@@ -61,6 +62,27 @@ def chosen(
         known = due.get(write.instant, write)
         due[write.instant] = replace(known, groups={**write.groups, **known.groups})
     return list(due.values()), left, commits
+
+
+def planned(table: HudiTable, params: RepairParams) -> RepairResult:
+    """Returns the result of a dry run."""
+    suspects = params.instants or ()
+    problems = preflight.of_repair(table)
+    try:
+        stale, left, commits = chosen(table, suspects, params.accepted or ())
+        problems += not_recoverable(table, params, suspects)
+    except RefusedError as error:
+        return RepairResult(refusals=(*problems, *error.reasons))
+    problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
+    due = tuple(write.instant for write in stale)
+    return RepairResult(
+        refusals=tuple(problems),
+        stale=due,
+        left=tuple(write.instant for write in left),
+        suspects=tuple(instant for instant in suspects if instant not in due),
+        file_groups=sum(len(write.groups) for write in stale),
+        nothing_to_do=not (stale or suspects or hash_ranges.out_of_use(table, commits)),
+    )
 
 
 def not_harmless(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[Problem]:

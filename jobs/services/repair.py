@@ -24,7 +24,7 @@ from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWri
 from jobs.format.bucket_rules import BucketChange, BucketRules
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Group, StaleWrite
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import hash_ranges, history
+from jobs.hudi import history
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.history import Past
@@ -85,20 +85,8 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
     suspects = order.params.instants or ()
-    problems = [*preflight.of_repair(table), *due_writes.not_recoverable(table, order.params, suspects)]
     if order.dry_run:
-        stale, left, commits = due_writes.chosen(table, suspects, order.params.accepted or ())
-        problems += [*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)]
-        due = tuple(write.instant for write in stale)
-        planned = RepairResult(
-            refusals=tuple(problems),
-            stale=due,
-            left=tuple(write.instant for write in left),
-            suspects=tuple(instant for instant in suspects if instant not in due),
-            file_groups=sum(len(write.groups) for write in stale),
-            nothing_to_do=not (stale or suspects or hash_ranges.out_of_use(table, commits)),
-        )
-        return Result(Outcome.SUCCEEDED, details=planned)
+        return Result(Outcome.SUCCEEDED, details=due_writes.planned(table, order.params))
     lock = TableLock(table, order.job_id)
     repaired = repair_writes(table, lock, order, context, suspects)
     return Result(Outcome.SUCCEEDED, instants=repaired.instants, details=repaired.result())

@@ -256,6 +256,24 @@ def test_a_compaction_does_not_bring_back_a_commit_that_was_rolled_back_meanwhil
     assert proved(spark, base, 4) == after
 
 
+def test_a_plan_that_a_writer_in_flight_may_read_is_left_requested(spark: SparkSession, base: Path) -> None:
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, metadata=False)
+    writer = HeldWriter(tables.rows(spark, 0, 50, ts=9), base, options)
+
+    def fail() -> None:
+        writer.start()
+        _fails()
+
+    with pytest.raises(HudiError):
+        run_job(spark, base, "compaction", context=(context := At("comparing", fail)))
+    [plan] = context.instants
+    assert [plan in each for each in context.left_behind] == [True]
+    writer.finish()
+    before = tables.in_order(spark, base, 4)
+    assert run_job(spark, base, "compaction").instants[0] == plan
+    assert proved(spark, base, 4) == before
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("version", "is_own"), [(9, False), (6, True)])
 def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(

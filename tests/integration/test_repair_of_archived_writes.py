@@ -12,7 +12,7 @@ from jobs.errors import JobError, RefusedError
 from tests.integration import streaming_sink, tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
-from tests.integration.test_bucket_count import count_buckets, index_of
+from tests.integration.test_bucket_count import count_buckets, in_buckets, index_of
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
@@ -126,6 +126,39 @@ def test_archived_rows_in_wrong_buckets_are_moved_and_no_deleted_one_comes_back(
     assert cure(spark, base, index) == {"instants": [second]}
     run_job(spark, base, "repair", {"instants": [second]}, index=index)
     assert len(proved(spark, base, after, index)) == 320 + more
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [(MOR, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 6), (COW, 9), (COW, 6)])],
+)
+def test_archived_deletes_in_wrong_buckets_are_found(
+    spark: SparkSession, base: Path, table_type: str, version: int
+) -> None:
+    shape = {"table_type": table_type, "version": version, "partitioned": False, "metadata": False}
+    options, index = tables.write_table(spark, base, count=300, **shape), index_of(4)
+    count_buckets(spark, base, 4, 8)
+    deleting = {**options, **DELETING}
+    gone = tables.rows(spark, 0, 100)
+    stale = write_stale(gone, base, deleting)
+    tables.upsert(tables.rows(spark, 290, 300, ts=4), base, deleting)
+    # Keys that do not exist, all of which belong to buckets that the table had before, prove nothing.
+    tables.upsert(tables.rows(spark, 900, 940).where(in_buckets(spark, 8, {0, 1, 2, 3})), base, deleting)
+    left = spark.read.format("hudi").load(str(base)).count()
+    assert 190 < left < 290
+    more = archive(spark, base, options, newest(base))
+
+    (found,) = run_job(spark, base, "audit", index=index).details["findings"]
+
+    if table_type == MOR:
+        assert found["cure"] == {"kind": "repair", "params": {"instants": [stale]}}
+        done = run_job(spark, base, "repair", {"instants": [stale]}, index=index).details
+        assert (done["repaired"], done["deletes"]) == ([stale], left - 190)
+    else:
+        assert (found["type"], found["detail"]) == ("deletes-without-effect", f"{left - 190} deletes of {stale}")
+        tables.upsert(gone, base, deleting)
+        run_job(spark, base, "repair", {"accepted": [stale]}, index=index)
+    assert len(proved(spark, base, 8, index)) == 190 + more
 
 
 @pytest.mark.exhaustive

@@ -248,7 +248,7 @@ def test_a_stale_write_whose_rows_no_job_can_know_is_marked_when_the_owner_has_w
         run_job(spark, base, "cleaning", {"retain": 1})
     assert [each.type for each in refused.value.reasons] == ["stale-write-committed"]
     params: dict[str, Any]
-    for params in ({"accepted": ["20200101000000000"]}, {"instants": [stale], "accepted": [stale]}):
+    for params in ({"accepted": [newest(base)]}, {"instants": [stale], "accepted": [stale]}):
         with pytest.raises(RefusedError) as refused:
             run_job(spark, base, "repair", params)
         assert [each.type for each in refused.value.reasons] == ["merge-mode-custom"]

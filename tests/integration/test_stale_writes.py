@@ -86,6 +86,26 @@ def test_a_repair_writes_no_row_of_a_stale_write_that_is_undone_meanwhile(
     assert len(proved(spark, base, 4)) == 300
 
 
+def test_a_repair_of_instants_that_the_table_does_not_know_is_refused_with_their_names(
+    spark: SparkSession, base: Path
+) -> None:
+    options = written_stale(spark, base, UPDATE, table_type=MOR, partitioned=False)
+    stale, unknown = newest(base), ["20200101000000000", "20990101000000000"]
+    before = tables.snapshot(spark, base)
+    for params in ({"instants": [*unknown, stale]}, {"accepted": unknown}):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, "repair", params)
+        planned = run_job(spark, base, "repair", params, dry_run=True).details["refusals"]
+        found = [(each.type, each.detail) for each in refused.value.reasons]
+        assert (
+            [(each["type"], each["detail"]) for each in planned] == found == [("instants-unknown", ", ".join(unknown))]
+        )
+    assert (newest(base), tables.snapshot(spark, base)) == (stale, before)
+    OtherRunner(spark, base, options).client.rollback(stale)
+    # The service may not know yet that somebody has rolled the commit back.
+    assert run_job(spark, base, "repair", {"instants": [stale]}).details["repaired"] == []
+
+
 @pytest.mark.parametrize("partitioned", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_a_repair_brings_back_no_row_of_a_stale_write_before_an_overwrite(
     spark: SparkSession, base: Path, *, partitioned: bool

@@ -81,13 +81,14 @@ def test_the_own_timeline_and_plans_in_the_other_place_are_no_finding() -> None:
 
 @pytest.mark.parametrize(
     ("with_bucket", "others", "has_config", "expected"),
-    [(0, 3, False, True), (1, 9, False, True), (1, 8, False, False), (0, 3, True, False), (0, 0, False, False)],
+    [(0, 3, False, True), (1, 8, False, True), (1, 7, False, False), (0, 3, True, False), (0, 0, False, False)],
 )
 def test_a_table_may_have_another_index_if_hardly_a_file_group_is_one_of_a_bucket(
     monkeypatch: pytest.MonkeyPatch, with_bucket: int, others: int, *, has_config: bool, expected: bool
 ) -> None:
     monkeypatch.setattr(buckets.hashing_config, "is_in_force", lambda _: has_config)
     ids = [FIXED] * with_bucket + ["b1d38ce7-1a82-4ea0-84e1-58ad3af13f06-0"] * others
+    ids += ["61386072-1a82-4ea0-84e1-58ad3af13f06-0"] * bool(others)  # A random one that begins with digits.
     listed = [SimpleNamespace(file_id=each) for each in ids]
     assert buckets.has_no_buckets(cast("Any", SimpleNamespace(table=None, listed_slices=listed))) is expected
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 _ENOUGH_ROWS = 20
 # At least half of the keys have another bucket by another number, unless few buckets have rows.
 _MISPLACED_SHARE = 0.3
-_MOST_BUCKETS = 1_000_000
+MOST_BUCKETS = 1_000_000
+"""No table has more; the jobs that change the number take no greater one."""
+
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
@@ -48,7 +50,7 @@ def other_number(table: HudiTable, misplaced: int, rows: int | None = None) -> i
         for batch in batches:
             keys, files = batch.columns
             names = files.to_pylist()
-            divisor, highest = 1, _MOST_BUCKETS  # Nothing fits a file group without a bucket.
+            divisor, highest = 1, MOST_BUCKETS  # Nothing fits a file group without a bucket.
             if all(map(_BUCKET_FILE_ID.match, names)):
                 buckets = np.array([int(name[:8]) for name in names], np.int64)
                 codes = bucket_hash.hash_codes(keys, hash_fields).astype(np.int64) & 0x7FFFFFFF
@@ -62,7 +64,7 @@ def other_number(table: HudiTable, misplaced: int, rows: int | None = None) -> i
     # A number fits if it divides (code - bucket) of every key, and is above every bucket.
     divisor = reduce(math.gcd, (row[0] for row in found), 0)
     highest = max((row[1] for row in found), default=-1)
-    fitting = [each for each in range(highest + 1, min(divisor, _MOST_BUCKETS) + 1) if each and divisor % each == 0]
+    fitting = [each for each in range(highest + 1, min(divisor, MOST_BUCKETS) + 1) if each and divisor % each == 0]
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -12,6 +12,7 @@ from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.kinds.results import Cure
 from jobs.problems.bucket_indexes import HASH_FIELDS_NOT_IN_KEY, OF_ANOTHER_KEY
+from jobs.services.checks import bucket_number
 from jobs.services.checks.finding import Examined, Finding, named
 from jobs.services.checks.row_counts import in_logs_alone
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# One random file id in forty looks like that of a bucket.
+# One random file id in forty looks like that of a bucket, but only one in four thousand like one of a bucket that a
+# table may have.
 _MOST_BY_CHANCE = 0.1
 _MADE_ANEW = (
     "Hardly a file group of the table is one of a bucket. If somebody has made the table anew, and its writers have"
@@ -41,7 +43,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             "Jobs are refused, and nothing shows whether rows are in their buckets.",
             OF_ANOTHER_KEY,
         )
-    buckets = {item.key: bucket_of(item.file_id) for item in examined.listed_slices}
+    buckets = {item.key: _bucket_of(item.file_id) for item in examined.listed_slices}
     # On copy-on-write a stale write creates a file group with the old id and a further number.
     stale_by = stale_writes(each.write for each in examined.commits)
     if stale := {group for write in stale_by for group in write.groups} & buckets.keys():
@@ -102,7 +104,7 @@ def has_no_buckets(examined: Examined) -> bool:
     """Returns whether the table may have no bucket index, although it is registered with one: by their ids nearly all
     file groups are those of another index, and no hashing config says otherwise."""
     ids = [item.file_id for item in examined.listed_slices]
-    with_bucket = sum(bucket_of(each) is not None for each in ids)
+    with_bucket = sum(_bucket_of(each) is not None for each in ids)
     is_of_another = bool(ids) and with_bucket <= len(ids) * _MOST_BY_CHANCE
     return is_of_another and not hashing_config.is_in_force(examined.table)
 
@@ -125,6 +127,11 @@ def given_up(examined: Examined) -> Iterator[Finding]:
             " index, then run a `compaction`: afterwards every index finds these rows. An audit counts keys that exist"
             " twice by then.",
         )
+
+
+def _bucket_of(file_id: str) -> int | None:
+    bucket = bucket_of(file_id)
+    return bucket if bucket is not None and bucket < bucket_number.MOST_BUCKETS else None
 
 
 def _in(partition: str, what: str) -> str:

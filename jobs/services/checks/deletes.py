@@ -14,7 +14,7 @@ from jobs.format.bucket_rules import BucketChange
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from jobs.format.stale_writes import RESCALE, StaleWrite, dated
-from jobs.hudi import hashing_config, rows
+from jobs.hudi import hashing_config, history, rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import Touched
 from jobs.hudi.stale_slices import Unread, deleted_in_logs, deleted_keys, unread_deletes
@@ -24,7 +24,7 @@ from jobs.services.checks import row_counts
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import CompletedWrite, Group
@@ -43,7 +43,27 @@ _DELETE_AGAIN = (
 def without_effect(examined: Examined) -> Iterator[Finding]:
     """Finds deletes in base files that have removed no row, in commits after a change of the number of buckets whose
     file groups do not show that the writer knew it."""
-    if found := without_rows(examined.table, examined.commits):
+    yield from _without_effect(without_rows(examined.table, examined.commits))
+
+
+def archived(examined: Examined) -> Iterator[Finding]:
+    """Finds deletes in wrong buckets in commits of the history, since the last change of the number of buckets: in
+    logs, by their keys; in base files, if the commit is proved to have used an old number. Any other delete that has
+    removed no row may have been one of a key that the table did not have."""
+    table = examined.table
+    if not hashing_config.is_in_force(table):
+        return
+    commits = history.since_last_change(table)
+    suspects = _suspects(table, commits, proved=not table.is_merge_on_read)
+    gone = [each for each in suspects if each.write.is_archived]
+    if table.is_merge_on_read:
+        yield from _in_logs(table, gone, commits)
+    else:
+        yield from _without_effect(_ineffective(gone, commits))
+
+
+def _without_effect(found: Mapping[str, int]) -> Iterator[Finding]:
+    if found:
         yield Finding(
             "deletes-without-effect",
             "Deletes after a change of the number of buckets have removed no row",
@@ -58,11 +78,14 @@ def without_effect(examined: Examined) -> Iterator[Finding]:
 def in_wrong_buckets(examined: Examined) -> Iterator[Finding]:
     """Finds deletes in logs of buckets that do not have their keys, in commits after a change of the number of buckets.
     Reads the logs in which these commits have deleted rows."""
-    table, commits = examined.table, list(_suspects(examined.table, examined.commits))
+    yield from _in_logs(examined.table, list(_suspects(examined.table, examined.commits)), examined.commits)
+
+
+def _in_logs(table: HudiTable, suspects: Sequence[Commit], commits: Sequence[Commit]) -> Iterator[Finding]:
     # Hudi does not count the deletes that are rows.
-    are_rows = bool(commits) and table.records_operations
-    suspects = [commit.write for commit in commits if are_rows or any(commit.deleted.values())]
-    found = misplaced(table, suspects, examined.commits)
+    are_rows = bool(suspects) and table.records_operations
+    writes = [commit.write for commit in suspects if are_rows or any(commit.deleted.values())]
+    found = misplaced(table, writes, commits)
     counts = Counter(each.instant for each in (_in_vain(table, found) if are_rows else found))
     if counts:
         yield Finding(
@@ -216,11 +239,14 @@ def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> 
     return [each for each, is_wrong in zip(found, judged, strict=True) if is_wrong == wrong]
 
 
-def _suspects(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Commit]:
+def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = False) -> Iterator[Commit]:
     """Yields the commits after a change of the number of buckets that may have used an older number, except those that
-    were repaired and the repairs."""
+    were repaired and the repairs. If `proved`, only those whose deletes show that they did."""
     if not hashing_config.is_in_force(table):
         return
+    index = table.declared.index
+    hashes_keys = index is not None and {*table.record_key_fields} <= {*index.hash_fields}
+    enough = {Verdict.STALE} if proved else {Verdict.STALE, Verdict.OPEN}
     repaired = {instant for commit in commits for instant in commit.write.repaired}
     switch = None
     for commit in commits:
@@ -229,11 +255,14 @@ def _suspects(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Commit]:
             # The config of this instant is the first before a text that begins with the instant.
             found = hashing_config.rules_before(table, f"{write.instant}.")
             changed = BucketChange(found[1], found[0]) if len(found) > 1 else None
-            switch = Switch(frozenset(), changed, earlier=found[1:]) if changed else None
+            switch = Switch(frozenset(), changed, earlier=found[1:], hashes_keys=hashes_keys) if changed else None
         elif switch and write.brings_rows and not write.repaired and write.instant not in repaired:
-            groups = {path: dict.fromkeys(files, 0) for path, files in commit.files.items()}
+            groups = {
+                path: {file_id: commit.deleted.get((path, file_id), 0) if proved else 0 for file_id in files}
+                for path, files in commit.files.items()
+            }
             # A delete by an old number finds some file group, unless buckets are gone since.
-            if (groups or _had_more(switch)) and switch.verdict(Touched(groups, {})) is not Verdict.FRESH:
+            if (groups or _had_more(switch)) and switch.verdict(Touched(groups, {})) in enough:
                 yield commit
 
 
