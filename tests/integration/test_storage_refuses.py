@@ -101,7 +101,8 @@ def test_a_full_disk_is_reported_and_its_table_is_unchanged(spark: SparkSession,
         assert len(tables.in_order(spark, base, 4)) == 40
 
 
-@pytest.mark.parametrize("pages", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("pages", [1, 2])
 def test_a_commit_that_a_full_disk_would_leave_in_part_is_not_made(
     spark: SparkSession, tmp_path: Path, pages: int
 ) -> None:
