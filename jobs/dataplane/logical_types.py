@@ -1,4 +1,5 @@
-"""Adds logical types to the schema in the footer that pyarrow reads as plain bytes or structs and does not write.
+"""Adds to the schema in the footer what pyarrow does not write: logical types that it reads as plain bytes or structs,
+and lists of two levels (`list_levels`).
 
 Such types are `ENUM` (each enum of Avro, such as the `type` of a BLOB in files of Hudi's Avro writer; its row writer
 writes a `STRING` there), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical
@@ -12,12 +13,15 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs.dataplane import list_levels
 from jobs.format.compact_thrift import Struct, read_struct, write_struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import pyarrow.parquet as pq
+
+    from jobs.dataplane.list_levels import Lists
 
 _TAIL = 8  # the footer's length and the magic bytes
 _SCHEMA = 2  # of FileMetaData
@@ -40,20 +44,26 @@ _Place = tuple[int, int, bytes]
 
 @dataclass(frozen=True)
 class Annotations:
-    """The annotations of one schema: each with its place, as the bytes of a struct of its fields."""
+    """The annotations of one schema: each with its place, as the bytes of a struct of its fields; and its lists of two
+    levels."""
 
     places: tuple[tuple[_Place, bytes], ...] = ()
+    lists: Lists = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.places or self.lists)
 
     @classmethod
     def of(cls, reader: pq.ParquetFile) -> Annotations:
-        """Returns the annotations that pyarrow does not write, except types that it does not know at all."""
+        """Returns what pyarrow does not write, except types that it does not know at all."""
         if not _may_have(reader.schema):
             return cls()
         copy = io.BytesIO()
         reader.metadata.write_metadata_file(copy)
         found = []
         fields, _, _ = _begin_of_footer(copy.getvalue())
-        for place, element in _placed(fields[_SCHEMA].value.values):
+        elements = fields[_SCHEMA].value.values
+        for place, element in _placed(elements):
             own = {field: element[field] for field in (_CONVERTED, _LOGICAL) if field in element}
             if _TYPE in element:
                 is_carried = element[_TYPE].value in _BYTES and not _is_one_of(own, _WRITTEN_LEAVES)
@@ -61,7 +71,11 @@ class Annotations:
                 is_carried = not _is_one_of(own, _WRITTEN_GROUPS)
             if is_carried and _kind(own) != (None, None):
                 found.append((place, write_struct(own)))
-        return cls(tuple(found))
+        return cls(tuple(found), list_levels.of_schema(elements))
+
+    def of_columns(self, names: Collection[str]) -> Annotations:
+        """Returns the lists of these columns, without annotations."""
+        return Annotations(lists=tuple(each for each in self.lists if each[0].decode() in names))
 
     @property
     def unordered(self) -> frozenset[int]:
@@ -71,9 +85,11 @@ class Annotations:
         )
 
     def applied(self, content: bytes) -> bytes:
-        """Returns the end of a Parquet file with these annotations in the schema; it may begin at any byte before the
-        footer."""
-        fields, begin, end = _begin_of_footer(content)
+        """Returns the end of a Parquet file with these annotations and lists in the schema; it may begin at any byte
+        before the footer."""
+        fields, begin, end = _begin_of_footer(content, last=None if self.lists else _SCHEMA)
+        if self.lists:
+            list_levels.restore(fields, self.lists)
         wanted = dict(self.places)
         for place, element in _placed(fields[_SCHEMA].value.values):
             own = wanted.get(place)
@@ -81,8 +97,9 @@ class Annotations:
                 element.pop(_CONVERTED, None)
                 element.pop(_LOGICAL, None)
                 element.update(read_struct(own)[0])
-        # All fields behind the schema stay as they are: a field's number is stored as its distance to the one before.
-        footer = write_struct(fields)[:-1] + content[end:-_TAIL]
+        # All fields behind those that were read stay as they are: a field's number is stored as its distance to the one
+        # before. If all were read, the byte that ends them is left.
+        footer = write_struct(fields)[:-1] + content[end - bool(self.lists) : -_TAIL]
         return content[:begin] + footer + len(footer).to_bytes(4, "little") + content[-4:]
 
 
@@ -98,15 +115,19 @@ def annotated_groups(schema: Any) -> list[str]:
 
 def _may_have(schema: Any) -> bool:
     columns = [schema.column(number) for number in range(len(schema))]
-    return bool(annotated_groups(schema)) or any(
-        "BYTE_ARRAY" in column.physical_type and column.logical_type.type not in _PLAIN_LEAVES for column in columns
+    return (
+        bool(annotated_groups(schema))
+        or "(List) {" in str(schema)
+        or any(
+            "BYTE_ARRAY" in column.physical_type and column.logical_type.type not in _PLAIN_LEAVES for column in columns
+        )
     )
 
 
-def _begin_of_footer(content: bytes) -> tuple[Struct, int, int]:
-    """Returns the fields of a file's footer up to the schema, and where they begin and end."""
+def _begin_of_footer(content: bytes, last: int | None = _SCHEMA) -> tuple[Struct, int, int]:
+    """Returns the fields of a file's footer up to that number, or all, and where they begin and end."""
     begin = len(content) - _TAIL - int.from_bytes(content[-_TAIL:-4], "little")
-    fields, end = read_struct(content, begin, last=_SCHEMA)
+    fields, end = read_struct(content, begin, last=last)
     return fields, begin, end
 
 

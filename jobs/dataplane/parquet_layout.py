@@ -73,7 +73,7 @@ class Layout:
         """
         dictionary: bool | list[str] = True
         if self.dictionary is not None:
-            # The paths are those of the new file, because Hudi's lists have two levels and Arrow's three.
+            # The paths are pyarrow's own, whose lists have three levels until the file is closed.
             dictionary = [path for path, used in zip(_paths(self.schema), self.dictionary, strict=True) if used]
         return {
             "compression": self.codec,
@@ -97,7 +97,13 @@ class Layout:
             uses = iter(self.dictionary)
             of_column = {each.name: [next(uses) for _ in range(_leaf_count(each.type))] for each in self.schema}
             dictionary = tuple(used for each in schema for used in of_column[each.name])
-        return replace(self, schema=pa.schema(fields), dictionary=dictionary, annotations=NO_ANNOTATIONS)
+        annotations = self.annotations.of_columns(schema.names)
+        return replace(self, schema=pa.schema(fields), dictionary=dictionary, annotations=annotations)
+
+    def with_lists_of(self, model: pq.ParquetFile) -> Layout:
+        """Returns this layout with lists of two levels where another file with these columns has them, and where their
+        elements are never null."""
+        return replace(self, annotations=replace(self.annotations, lists=Annotations.of(model).lists))
 
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
         """Returns this schema with the codec, dictionaries, key entries and foreign entries of a base file.
@@ -236,7 +242,7 @@ def _leaf_count(kind: pa.DataType) -> int:
 
 
 def _paths(schema: pa.Schema) -> list[str]:
-    """Returns the path of each leaf in a file that is written here."""
+    """Returns the path of each leaf while pyarrow writes a file."""
     written = _as_written(schema)
     return [written.column(number).path for number in range(len(written))]
 
@@ -246,8 +252,8 @@ def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
 
     Compares each leaf's path, physical and logical type, definition and repetition level and field id; annotations of
     groups; and through Arrow's schema the names, the nullability and the field ids of the groups between. Paths exclude
-    the names of groups that only wrap lists and maps, where Avro writes two levels and Arrow three, and every reader
-    knows both. `what` names the file in the message.
+    the names of groups that only wrap lists and maps, whose names in maps and in lists of three levels differ between
+    writers. `what` names the file in the message.
     """
     written = _as_written(layout.schema, layout.annotations)
     # The texts have everything that is compared; the first lines, which hold addresses in memory, are left out.

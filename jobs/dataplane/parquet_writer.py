@@ -1,4 +1,4 @@
-"""Extends pyarrow's writer of Parquet by annotations of types (`logical_types`) and fast gzip (`gzip_pages`)."""
+"""Extends pyarrow's writer of Parquet by types of the schema (`logical_types`) and fast gzip (`gzip_pages`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no t
         if options.get("compression") == "gzip" and gzip_pages.IS_AVAILABLE and not is_small:
             options |= {"compression": "none", "compression_level": None}
             self._sink = _HeldEnd(stream, annotations, GzipPages(stream))
-        elif annotations.places:
+        elif annotations:
             self._sink = _HeldEnd(stream, annotations)
         super().__init__(self._sink or stream, schema, **options)
 
@@ -97,6 +97,6 @@ class _HeldEnd(io.RawIOBase):
         end = bytes(self._held or b"")
         if self._pages is not None:
             end = self._pages.end(end)
-        if self._annotations.places:
+        if self._annotations:
             end = self._annotations.applied(end)
         self._stream.write(end)
