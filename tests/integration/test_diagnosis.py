@@ -326,7 +326,9 @@ def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: 
 
 
 @pytest.mark.exhaustive
-def test_a_hashing_config_that_a_writer_has_used_is_not_removed(spark: SparkSession, base: Path) -> None:
+def test_a_hashing_config_that_a_writer_has_used_is_removed_by_a_repair_of_its_rows(
+    spark: SparkSession, base: Path
+) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     dangling_config(spark, base, options)
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
@@ -335,5 +337,14 @@ def test_a_hashing_config_that_a_writer_has_used_is_not_removed(spark: SparkSess
     assert caught.value.reasons[0].type == "written-by-dangling-config"
     audited = {each["type"]: each for each in run_job(spark, base, "audit").details["findings"]}
     assert "hashing-config-dangling" in audited
-    # The rows are where this writer, and each with the config, looks for them.
-    assert audited["rows-in-wrong-bucket"]["cure"] is None
+    # The other rows are misplaced by the config alone.
+    written = hudi_table(spark, base, INDEX).commits()[-1].write.instant
+    cure = audited["rows-in-wrong-bucket"]["cure"]
+    assert cure == {"kind": "repair", "params": {"instants": [written]}}
+
+    run_job(spark, base, cure["kind"], cure["params"])
+
+    newest = spark.read.format("hudi").load(str(base)).where("ts = 9").count()
+    assert (len(proved(spark, base, 4)), newest) == (200, 60)
+    tables.upsert(tables.rows(spark, 0, 210, ts=10), base, options)
+    assert len(proved(spark, base, 4)) == 210
