@@ -150,6 +150,10 @@ def missing_commit(spark: SparkSession, base: Path, options: dict[str, str]) -> 
         path.unlink()
 
 
+def clustering_of_buckets(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    assert not spark.sql(f"CALL run_clustering(path => '{base}', op => 'schedule', order => 'city')").collect()
+
+
 def files_gone(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     max(base.glob(".00000002-*.log.*")).unlink()
 
@@ -201,6 +205,7 @@ DAMAGES: dict[Damage, str] = {
     dangling_config: "hashing-config-dangling",
     compaction_without_files: "plan-files-gone",
     unreadable_plan: "plan-unreadable",
+    clustering_of_buckets: "plan-unusable",
     dead_writer: "dead-write",
     old_markers: "markers-left",
     empty_commit: "timeline-file-broken",
@@ -259,7 +264,7 @@ def test_a_diagnosis_beside_a_live_writer_finds_nothing(spark: SparkSession, bas
     assert len(written) >= 3
 
 
-CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table]
+CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table, clustering_of_buckets]
 
 
 @pytest.mark.exhaustive
