@@ -36,6 +36,8 @@ _RECENT, _MOST = timedelta(days=2), 100
 # timeline, which is correct in any frame.
 _FURTHEST = timedelta(hours=26)
 _NEWEST = 20
+# Year to millisecond.
+_DIGITS = 17
 
 
 class Stamped(NamedTuple):
@@ -189,6 +191,13 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
         if text and wall_clock(text) + (tolerance if is_requested else timedelta()) < ours:
             found.append(each.name)
     return found
+
+
+def latest_of(names: Iterable[str]) -> datetime | None:
+    """Returns the greatest moment in the names of a metadata table's files. Some of its instants have three digits more
+    than those of the table (`HoodieTableMetadataUtil.createIndexInitTimestamp`, Hudi 1.2.0)."""
+    texts = (text for name in names for text in name.partition(".")[0].split("_") if text.isdigit())
+    return max(filter(None, (_moment(text[:_DIGITS]) for text in texts)), default=None)
 
 
 @lru_cache(4096)

@@ -199,7 +199,11 @@ class FramedInstants extends InstantGeneratorV1 {
     }
     String shown = HoodieInstantTimeGenerator.MILLIS_INSTANT_TIME_FORMATTER.format(
         LocalDateTime.ofInstant(Instant.ofEpochMilli(file.getModificationTime() + offset.longValue()), ZoneOffset.UTC));
-    return createNewInstant(instant.getState(), instant.getAction(), instant.requestedTime(), shown, true);
+    // The offset is too small where the table was copied or upgraded by hand, and nobody has written since: an instant
+    // would seem to complete before it began, and its logs to belong to the file slice before.
+    String requested = instant.requestedTime();
+    String completed = shown.compareTo(requested) < 0 ? requested : shown;
+    return createNewInstant(instant.getState(), instant.getAction(), requested, completed, true);
   }
 
   private static String key(StoragePath path) {

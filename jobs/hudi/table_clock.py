@@ -9,12 +9,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jobs.errors import ClocksDisagreeError, JobError
-from jobs.format.clock_frame import TOLERANCE, ClockFrame, Stamped, appeared_before, frame_of, spoken, utc_now
+from jobs.format.clock_frame import (
+    TOLERANCE,
+    ClockFrame,
+    Stamped,
+    appeared_before,
+    frame_of,
+    latest_of,
+    spoken,
+    utc_now,
+)
+from jobs.format.index_definitions import METADATA_FOLDER
 from jobs.format.instants import EPOCH
+from jobs.hudi.file_listing import listed
 from jobs.hudi.file_times import storage_now
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import translated
@@ -63,6 +75,8 @@ class TableClock:
         listed = self._table.timeline_files()
         self._files = [Stamped(name, _utc(file.modified_ms)) for name, file in listed.items()]
         self.frame = frame_of(self._files, version=self._table.version, ingestion=self._ingestion)
+        if self.frame.offset is None:
+            self.frame = replace(self.frame, latest=self._latest_of_both(self.frame.latest))
         if self._generator is not None:
             frame = self.frame
             shift = (frame.slowest or timedelta()) + self._storage_ahead
@@ -70,6 +84,18 @@ class TableClock:
             given = (each // _MILLISECOND for each in (shift, latest, frame.offset_of_files))
             with translated("setting the clock of the table"):
                 self._generator.know(frame.slowest is not None, *given)
+
+    def _latest_of_both(self, latest: datetime | None) -> datetime | None:
+        """Returns the greatest moment on the timelines of the table and of its metadata table, which may have been
+        compacted since the last commit, for example by Hudi's upgrader (`UpgradeDowngradeUtils`, 1.2.0). If our commit
+        were before that compaction, readers of the metadata table would skip the files that it adds there."""
+        if latest is None:
+            return None
+        path = self._table.path.rstrip("/")
+        timeline = f"{path}/{METADATA_FOLDER}{self._table.timeline_path.removeprefix(path)}"
+        with translated("listing the metadata table's timeline"):
+            names = listed(self._table.jvm, self._table.storage, timeline)
+        return max(latest, latest_of(names) or latest)
 
     def verify(self, instant: str | None = None) -> None:
         """Raises `ClocksDisagreeError` unless an instant that is made now is in order for every writer. Also checks the

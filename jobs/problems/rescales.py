@@ -150,7 +150,8 @@ WRITTEN_BY_DANGLING_CONFIG: Final = ProblemType(
     why="Some rows are in the buckets of a config that has no commit. If it were removed, writers would look for these"
     " rows in other buckets, would not find them, and would write them a second time.",
     example="449 rows are not in their bucket by the rules before it, .*,8",
-    hint="Write the partitions of these rows again (`insert_overwrite`), all with the same rule.",
+    hint="Stop the writers, and run an audit: its finding `rows-in-wrong-bucket` names the commits for a `repair`,"
+    " which removes the config and moves their rows.",
 )
 WRITERS_NOT_STOPPED: Final = ProblemType(
     "writers-not-stopped",

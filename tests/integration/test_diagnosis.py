@@ -150,6 +150,10 @@ def missing_commit(spark: SparkSession, base: Path, options: dict[str, str]) -> 
         path.unlink()
 
 
+def clustering_of_buckets(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    assert not spark.sql(f"CALL run_clustering(path => '{base}', op => 'schedule', order => 'city')").collect()
+
+
 def files_gone(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     max(base.glob(".00000002-*.log.*")).unlink()
 
@@ -201,6 +205,7 @@ DAMAGES: dict[Damage, str] = {
     dangling_config: "hashing-config-dangling",
     compaction_without_files: "plan-files-gone",
     unreadable_plan: "plan-unreadable",
+    clustering_of_buckets: "plan-unusable",
     dead_writer: "dead-write",
     old_markers: "markers-left",
     empty_commit: "timeline-file-broken",
@@ -259,7 +264,7 @@ def test_a_diagnosis_beside_a_live_writer_finds_nothing(spark: SparkSession, bas
     assert len(written) >= 3
 
 
-CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table]
+CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table, clustering_of_buckets]
 
 
 @pytest.mark.exhaustive
@@ -326,7 +331,9 @@ def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: 
 
 
 @pytest.mark.exhaustive
-def test_a_hashing_config_that_a_writer_has_used_is_not_removed(spark: SparkSession, base: Path) -> None:
+def test_a_hashing_config_that_a_writer_has_used_is_removed_by_a_repair_of_its_rows(
+    spark: SparkSession, base: Path
+) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     dangling_config(spark, base, options)
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
@@ -335,5 +342,14 @@ def test_a_hashing_config_that_a_writer_has_used_is_not_removed(spark: SparkSess
     assert caught.value.reasons[0].type == "written-by-dangling-config"
     audited = {each["type"]: each for each in run_job(spark, base, "audit").details["findings"]}
     assert "hashing-config-dangling" in audited
-    # The rows are where this writer, and each with the config, looks for them.
-    assert audited["rows-in-wrong-bucket"]["cure"] is None
+    # The other rows are misplaced by the config alone.
+    written = hudi_table(spark, base, INDEX).commits()[-1].write.instant
+    cure = audited["rows-in-wrong-bucket"]["cure"]
+    assert cure == {"kind": "repair", "params": {"instants": [written]}}
+
+    run_job(spark, base, cure["kind"], cure["params"])
+
+    newest = spark.read.format("hudi").load(str(base)).where("ts = 9").count()
+    assert (len(proved(spark, base, 4)), newest) == (200, 60)
+    tables.upsert(tables.rows(spark, 0, 210, ts=10), base, options)
+    assert len(proved(spark, base, 4)) == 210

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.format.clock_frame import ClockFrame, Stamped, appeared_before, frame_of
+from jobs.format.clock_frame import ClockFrame, Stamped, appeared_before, frame_of, latest_of
 from jobs.format.instants import instant_of
 
 START = datetime(2026, 11, 25, 12)
@@ -153,6 +153,14 @@ def test_a_copied_table_shows_no_clock_but_its_last_instant_is_known(version: in
     assert later.offset is not None
     assert abs(later.offset + 8 * HOURS) < SECONDS
     assert later.disagreement is None
+
+
+def test_the_latest_moment_of_a_metadata_table_is_found_among_its_longer_and_special_instants() -> None:
+    of_index, of_compaction = "20260101100000001010.deltacommit", "20260101100000003_20260101100000004.commit"
+    names = ["00000000000000010_20260101090000000.deltacommit", of_index, "hoodie.properties", ".x.crc", "history"]
+    assert latest_of(names) == datetime(2026, 1, 1, 10, 0, 0, 1000)
+    assert latest_of([*names, of_compaction]) == datetime(2026, 1, 1, 10, 0, 0, 4000)
+    assert latest_of(["hoodie.properties"]) is None
 
 
 def test_storages_that_stamp_to_the_second_tell_the_frame_as_well() -> None:

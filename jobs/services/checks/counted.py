@@ -83,13 +83,16 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
             bucket_number.advice(number, index.num_buckets),
         )
         return
-    if other := _better_advice(examined):
+    if dangling := dangling_configs.dangling(table):
+        yield _beside_config(examined, min(dangling), counts)
+        return
+    if buckets.has_no_buckets(examined):
         yield Finding(
             "rows-in-wrong-bucket",
             "Rows are not in the bucket of their key",
             counts,
             "Writers with the registered index look for these rows elsewhere, and write their keys a second time.",
-            f"Do what the finding `{other}` says, and then run an audit again.",
+            "Do what the finding `file-ids-without-bucket` says, and then run an audit again.",
         )
         return
     by = writers_of_misplaced(table, rules, counts)
@@ -112,11 +115,27 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
     )
 
 
-def _better_advice(examined: Examined) -> str | None:
-    """Returns the finding that says why rows count as misplaced, if these may be where their writers look."""
-    if dangling_configs.dangling(examined.table):
-        return "hashing-config-dangling"
-    return "file-ids-without-bucket" if buckets.has_no_buckets(examined) else None
+def _beside_config(examined: Examined, config: str, counts: Mapping[str, str]) -> Finding:
+    """Returns the finding for rows that are misplaced by a config that never completed. Those of a writer that has
+    followed it are misplaced by the rules before it, which a repair puts in force again."""
+    table = examined.table
+    earlier = hashing_config.rules_before(table, config)
+    by = writers_of_misplaced(table, earlier[0], [each.path for each in examined.counted]) if earlier else []
+    known = {commit.write.instant for commit in examined.commits}
+    known |= archived_among(table, {*by} - known)
+    instants = [each for each in by if each in known]
+    return Finding(
+        "rows-in-wrong-bucket",
+        "Rows are not in the bucket of their key",
+        {**counts, **{instant: f"written by {instant}" for instant in by}},
+        "Writers with the registered index look for these rows elsewhere, and write their keys a second time.",
+        "Writers have followed the config that the finding `hashing-config-dangling` names. Stop them. A `repair` that"
+        " names their commits removes the config, moves their rows to the buckets of the rules before it, and keeps the"
+        " newest row of each key."
+        if by
+        else "Do what the finding `hashing-config-dangling` says, and then run an audit again.",
+        Cure(kind=JobKind.REPAIR, params={"instants": instants}) if instants else None,
+    )
 
 
 def hidden(examined: Examined) -> Iterator[Finding]:

@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from jobs.hudi import plan_firewall
-from jobs.hudi.plans import COMPACTION_ACTIONS
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.kinds.results import Cure
+from jobs.problems.plans import PLAN_UNUSABLE
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jobs.hudi.table import HudiTable
 
 _MOST = 100
 
 
 def unusable(examined: Examined) -> Iterator[Finding]:
     """Finds plans that cannot be read, whose files are gone, or whose file groups were replaced (Hudi #10964,
-    #7035)."""
-    for plan, problems in islice(plan_firewall.unusable(examined.table), _MOST):
+    #7035); and clusterings of a table with a simple bucket index."""
+    found = list(islice(plan_firewall.unusable(examined.table), _MOST))
+    yield from _of_buckets(examined.table, {plan.instant for plan, _ in found})
+    for plan, problems in found:
         is_compaction = plan.action in COMPACTION_ACTIONS
         for problem in problems:
             yield Finding(
@@ -35,3 +40,20 @@ def unusable(examined: Examined) -> Iterator[Finding]:
                 else "Roll the plan back; clustering makes a new one.",
                 None if is_compaction else Cure(kind=JobKind.ROLLBACK, params={"instant": plan.instant}),
             )
+
+
+def _of_buckets(table: HudiTable, others: set[str]) -> Iterator[Finding]:
+    """Finds clustering plans that `others` do not name, on a table with a simple bucket index: Hudi's runner fails at
+    them, or without the index's options gives file groups ids without buckets (1.2.0)."""
+    if table.declared.index is None or table.has_consistent_hashing():
+        return
+    plans = [plan.instant for plan in pending_plans(table, CLUSTERING_ACTIONS) if plan.content]
+    for instant in [each for each in plans if each not in others][:_MOST]:
+        yield Finding(
+            PLAN_UNUSABLE.type,
+            PLAN_UNUSABLE.title,
+            {instant: f"instant {instant}"},
+            "Writers to its file groups fail while the plan is pending, and every writer fails once it is executed.",
+            PLAN_UNUSABLE.hint,
+            Cure(kind=JobKind.ROLLBACK, params={"instant": instant}),
+        )

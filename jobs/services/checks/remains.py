@@ -128,6 +128,7 @@ def configs(examined: Examined) -> Iterator[Finding]:
             "A hashing config is in force although its expansion was not committed",
             named(dangling),
             "Writers hash by a number of buckets that the files do not have: rows get duplicated.",
-            "Stop the writers. A repair with `leftovers` removes the config if no row was written by it.",
+            "Stop the writers. A repair with `leftovers` removes the config if no row was written by it. Otherwise the"
+            " finding `rows-in-wrong-bucket` of an audit that reads the rows names the commits for a repair.",
             Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )
