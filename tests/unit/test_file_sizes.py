@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from jobs.format.stale_writes import KNOWN_KEY
 from jobs.hudi.file_listing import ListedFile
 from jobs.hudi.records import FileSlice, commit_of
 from jobs.services.checks import commits
@@ -116,6 +117,28 @@ def test_the_rows_of_batches_are_not_held_against_those_of_a_clustering(of_batch
     ]
     # Rows that were written meanwhile are another matter.
     table = SimpleNamespace(version=9, has_consistent_hashing=lambda: True)
+    examined: Any = SimpleNamespace(commits=written, table=table)
+    assert [text for each in commits.replacements(examined) for text in each.items.values()] == found
+
+
+@pytest.mark.parametrize(("known", "found"), [("1,4", []), ("1", ["3 wrote 150 rows for 140"])])
+def test_a_replacement_has_the_rows_of_a_write_that_it_knew_whatever_their_order(known: str, found: list[str]) -> None:
+    """The files of version 6 may show no order, and the write began later."""
+    of_base = {"fileId": "f", "path": "f_0-1-0_1.parquet", "numWrites": 140}
+    of_log = {"fileId": "f", "path": ".f_1.log.1_0-1-0", "numWrites": 70}
+    copied = {"fileId": "g", "path": "g_0-1-0_3.parquet", "numWrites": 150}
+    replaced = {
+        "operationType": "CLUSTER",
+        "partitionToWriteStats": {"": [copied]},
+        "partitionToReplaceFileIds": {"": ["f"]},
+        "extraMetadata": {KNOWN_KEY: known},
+    }
+    written = [
+        commit_of("1", "2", {"partitionToWriteStats": {"": [of_base]}}),
+        commit_of("3", "3", replaced),
+        commit_of("4", "4", {"partitionToWriteStats": {"": [of_log]}}),
+    ]
+    table = SimpleNamespace(version=6, has_consistent_hashing=lambda: True)
     examined: Any = SimpleNamespace(commits=written, table=table)
     assert [text for each in commits.replacements(examined) for text in each.items.values()] == found
 

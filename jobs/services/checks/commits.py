@@ -227,7 +227,14 @@ def rewrites(examined: Examined) -> Iterator[tuple[Commit, dict[str, int]]]:
     for number, commit in enumerate(examined.commits):
         if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
             continue
-        slices = _slices(examined.commits[:number], examined.table.version)
+        # Before table version 8 a write may count as completed after a replacement that has copied its rows.
+        known = commit.write.known or ()
+        before = [
+            each
+            for place, each in enumerate(examined.commits)
+            if place < number or (place > number and each.write.instant in known)
+        ]
+        slices = _slices(before, examined.table.version)
         replaced = [slices.get(group, _Slice()) for group in commit.write.replaced]
         rows = {item.base: item.rows for item in replaced if item.base and item.rows is not None and not item.logs}
         if len(rows) == len(replaced):
