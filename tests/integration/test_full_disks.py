@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 PAGE = 4096
-# Space that is left when the disk fills up: none, too little for a data file, or for some of them.
+# Pages that are left when the disk fills up: too few for a data file, and enough for some files.
 ROOM = (1, 12)
 
 
