@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import BucketIndex
-
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 PAGE = 4096
-# Space that is left when the disk fills up: none, too little for a data file, or for some of them.
+# Pages that are left when the disk fills up: too few for a data file, and enough for some files.
 ROOM = (1, 12)
 
 
@@ -36,7 +34,6 @@ class Case:
     kind: str
     params: dict[str, Any] = field(default_factory=dict)
     table_type: str = MOR
-    index: BucketIndex | None = tables.INDEX
     metadata: bool = True
 
 
@@ -45,8 +42,6 @@ CASES = {
     "compaction": Case("compaction"),
     "compaction by Hudi": Case("compaction", {"engine": "hudi"}),
     "clustering in buckets": Case("clustering", {"sort_by": ["city"]}),
-    "joined files": Case("clustering", {}, COW, None),
-    "sorted by Hudi": Case("clustering", {"sort_by": ["city"]}, COW, None),
     "expansion without metadata table": Case("bucket_expansion", {"factor": 2}, COW, metadata=False),
 }
 
@@ -73,17 +68,14 @@ def test_wherever_the_disk_fills_up_no_row_changes_and_the_next_attempt_succeeds
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     case, disk = CASES[name], tmp_path / "disk"
-    index = case.index
     shape: dict[str, Any] = {"table_type": case.table_type, "partitioned": False, "metadata": case.metadata}
-    shape["num_buckets"] = index.num_buckets if index else None
-    more = {} if index else {"hoodie.parquet.small.file.limit": "0"}
     with unwritable.small_disk(disk, "64m"):
         base, kept = disk / "trips", tmp_path / "kept"
-        options = {**tables.write_table(spark, base, count=40, updates=2, **shape), **more}
+        options = tables.write_table(spark, base, count=40, updates=2, **shape)
         tables.upsert(tables.rows(spark, 40, 60), base, options)
         before = tables.snapshot(spark, base)
         shutil.copytree(base, kept)
-        order = work_order(base, case.kind, case.params, index=index)
+        order = work_order(base, case.kind, case.params)
         whole = Filling(disk)
         perform_order(spark, order, whole)
         failures = 0
@@ -107,7 +99,7 @@ def test_wherever_the_disk_fills_up_no_row_changes_and_the_next_attempt_succeeds
                 assert tables.left_behind(base) == [], where
                 assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before, where
                 assert rows_by_hudi_rs(base) == rows_by_spark(spark, base), where
-                audit = run_job(spark, base, "audit", index=index).details
+                audit = run_job(spark, base, "audit").details
                 assert (audit["clean"], audit["rows"]) == (True, 60), (where, audit)
                 tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
                 assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (70, 0), where
