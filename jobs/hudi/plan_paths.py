@@ -12,9 +12,6 @@ from jobs.table_errors import PlanOfAnotherPathError
 
 # Parts of plans with free texts of writers, which are not paths.
 _FREE = frozenset({"extraMetadata", "strategy"})
-# The file whose columns a compaction or clustering reads beside a base file of meta fields alone
-# (`HoodieCompactionOperation` and `HoodieSliceInfo`, 1.2.0), and the property with the folder of these files.
-_SOURCE, _SOURCES = "bootstrapFilePath", "hoodie.bootstrap.base.path"
 
 
 def check_plans(table: HudiTable, *actions: str) -> None:
@@ -27,28 +24,21 @@ def check_plans(table: HudiTable, *actions: str) -> None:
 
 
 def check_paths(table: HudiTable, plan: Plan) -> None:
-    """Raises PlanOfAnotherPathError if the plan names a path outside of the table, except for one that it reads in the
-    folder from which the table was bootstrapped."""
-    sources = table.properties.get(_SOURCES)
-    outside = [
-        text
-        for key, text in _texts(plan.content)
-        if not is_inside(table.base_path, text) and not (key == _SOURCE and sources and is_inside(sources, text))
-    ]
+    """Raises PlanOfAnotherPathError if the plan names a path outside of the table."""
+    outside = [text for text in _texts(plan.content) if not is_inside(table.base_path, text)]
     if outside:
         raise PlanOfAnotherPathError(f"instant {plan.instant} ({plan.action}): {outside[0][:300]}")
 
 
-def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yields all texts, each with the member that has it, and the names of all members."""
+def _texts(value: Any) -> Iterator[str]:
     match value:
         case str():
-            yield key, value
+            yield value
         case dict():
-            for name, each in value.items():
-                if name not in _FREE:
-                    yield "", name
-                    yield from _texts(each, name)
+            for key, each in value.items():
+                if key not in _FREE:
+                    yield key
+                    yield from _texts(each)
         case list():
             for each in value:
-                yield from _texts(each, key)
+                yield from _texts(each)

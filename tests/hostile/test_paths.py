@@ -253,22 +253,3 @@ def test_every_kind_of_plan_is_checked(
         leave_plan(spark, base, action, INSTANT, record_of(path))
         with pytest.raises(PathOutsideTableError):
             check_plans(hudi_table(spark, base, INDEX), action)
-
-
-def test_a_compaction_plan_names_files_of_the_bootstrap_as_its_source_only(spark: SparkSession, base: Path) -> None:
-    source, outside = f"{base}_source/a.parquet", f"{base}_other/a.parquet"
-    properties = base / ".hoodie" / "hoodie.properties"
-    properties.write_text(f"{properties.read_text()}hoodie.bootstrap.base.path={base}_source\n")
-    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
-
-    def plan(data: str, bootstrap: str) -> None:
-        record = compaction(data)
-        record["operations"][0]["bootstrapFilePath"] = bootstrap
-        leave_plan(spark, base, "compaction", INSTANT, record)
-
-    plan("a.parquet", source)
-    check_plans(hudi_table(spark, base, INDEX), "compaction")
-    for paths in [("a.parquet", outside), (source, source)]:
-        plan(*paths)
-        with pytest.raises(PathOutsideTableError):
-            check_plans(hudi_table(spark, base, INDEX), "compaction")
