@@ -19,6 +19,7 @@ from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.stale_writes import Group, StaleWrite, dated
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi import base_files
 from jobs.hudi.deleting_rows import deleting_rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
@@ -152,7 +153,7 @@ def deleted_from_base_files(
             seen.add(group)
             before = _base_file(table, group, instant)
             with translated("comparing base files"):
-                old = table.jvm.spark.read.parquet(before).select(RECORD_KEY)
+                old = base_files.read(table, [before]).select(RECORD_KEY)
                 now = rows.where(F.col(FILE_NAME).startswith(group[1])).select(RECORD_KEY)
                 found += [DeletedKey(group[0], row[0], write.instant) for row in old.subtract(now).collect()]
     return found
@@ -161,7 +162,7 @@ def deleted_from_base_files(
 def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
     """Returns the keys that a commit deleted in file groups that existed: in the delete blocks of its logs, or those of
     the previous base file that its own lacks. Keys in files that were cleaned are left out. The deletes of a repair
-    have the time of the deletes that it repairs."""
+    have the time of the deletes that it repairs. Raises HudiError if a file that is there cannot be read."""
     groups = [group for group, count in commit.deleted.items() if count]
     write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(groups, ""))
     found = deleted_in_logs(table, [write], [commit])
@@ -173,14 +174,12 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
         try:
             old = _base_file(table, group, before)
             with translated("comparing base files"):
-                reader = table.jvm.spark.read
-                gone = (
-                    reader.parquet(old)
-                    .select(RECORD_KEY)
-                    .subtract(reader.parquet(f"{table.base_path}/{own[-1]}").select(RECORD_KEY))
-                )
-                keys = [row[0] for row in gone.collect()]
+                before_and_now = [old, f"{table.base_path}/{own[-1]}"]
+                had, has = (base_files.read(table, [path]).select(RECORD_KEY) for path in before_and_now)
+                keys = [row[0] for row in had.subtract(has).collect()]
         except (FilesGoneError, HudiError) as error:
+            if _has_files(commit, group, table.files_in(group[0])):
+                raise  # Deletes that cannot be read for another reason must not count as none.
             logger.warning("the deletes of %s in %s are unknown: %s", write.instant, "/".join(group), error)
             continue
         found += [DeletedKey(group[0], key, write.instant, file_id=group[1]) for key in keys]

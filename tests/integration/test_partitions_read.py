@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from groundskeeper_spark.table import java_hash
 from jobs.contract import BucketIndex
 from jobs.dataplane.hudi_merge_job import merged_rows
+from jobs.errors import HudiError
 from jobs.format.bucket_rules import BucketRules
 from jobs.format.meta_columns import PARTITION_PATH
 from jobs.hudi import rows
@@ -20,8 +21,10 @@ from jobs.hudi.hadoop import storage_of
 from jobs.services import stray_rows
 from jobs.services.checks import row_counts
 from tests.integration import tables
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
+from tests.integration.test_bucket_count import count_buckets, index_of
+from tests.integration.test_repair_beside_writers import newest, write_stale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,6 +163,38 @@ def test_rows_that_name_another_partition_than_their_folder_are_found_by_an_audi
         texts = {each["type"]: each["detail"] for each in details["findings"]}
         assert texts["rows-in-wrong-partition"] == f"{found.num_rows} of '{paths[1]}'", details
     assert details["rows"] == 60
+
+
+@pytest.mark.exhaustive
+def test_a_repair_knows_what_was_deleted_in_a_partition_whose_name_is_a_pattern(
+    spark: SparkSession, base: Path
+) -> None:
+    """Spark takes a path with brackets for a pattern, which does not match this path itself."""
+    options = tables.writer_options(base, table_type="COPY_ON_WRITE", num_buckets=1, metadata=False)
+
+    def named(first: int, last: int, ts: int) -> DataFrame:
+        return tables.rows(spark, first, last, ts=ts).withColumn("dt", F.lit("[1]"))
+
+    tables.upsert(named(0, 60, 0), base, options)
+    count_buckets(spark, base, 1, 2)
+    stale = write_stale(named(40, 80, 5), base, options)
+    tables.upsert(named(60, 70, 5), base, options)
+    before = newest(base)
+    tables.upsert(named(50, 70, 6), base, {**options, "hoodie.datasource.write.operation": "delete"})
+    file = next((base / "[1]").glob(f"*_{before}.parquet"))
+    content = file.read_bytes()
+    file.with_name(f".{file.name}.crc").unlink()
+    file.write_bytes(b"x" * len(content))
+    # The deletes must not count as none because the storage does not let the job read this file.
+    with pytest.raises(HudiError, match="comparing base files"):
+        run_job(spark, base, "repair", {"instants": [stale]}, index=index_of(1))
+    file.write_bytes(content)
+
+    run_job(spark, base, "repair", {"instants": [stale]}, index=index_of(1))
+
+    left = {row["id"]: row["ts"] for row in tables.collected(spark, base).rows}
+    assert left == {f"k{number}": 5 * (number >= 40) for number in range(80) if not 50 <= number < 70}
+    proved(spark, base, 2, index_of(1))
 
 
 def test_an_empty_value_of_a_column_that_may_not_be_null_is_named(spark: SparkSession, base: Path) -> None:

@@ -15,6 +15,7 @@ from jobs.dataplane import key_digest
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.hudi import base_files
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current, in_folders, of_partitions
 from jobs.services.checks import record_keys
@@ -136,7 +137,7 @@ def in_logs_alone(table: HudiTable, slices: Sequence[FileSlice]) -> dict[str, in
         rows = in_folders(table, {item.partition for item in slices})
         rows = rows.where(F.col(FILE_NAME).isin([item.file_id for item in slices]))
         if files:
-            bases = table.jvm.spark.read.parquet(*files).select(PARTITION_PATH, RECORD_KEY)
+            bases = base_files.read(table, files).select(PARTITION_PATH, RECORD_KEY)
             rows = rows.join(bases, [PARTITION_PATH, RECORD_KEY], "left_anti")
         return {str(row[0]): int(row[1]) for row in rows.groupBy(COMMIT_TIME).count().collect()}
 
