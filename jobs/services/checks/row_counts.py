@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.dataplane import key_digest
@@ -24,17 +25,18 @@ from jobs.services.checks.places import Places
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
 _HALF = 1 << 32
-# A table up to this size is read by one task, because two tasks need a shuffle that takes longer than the second task
-# saves.
+# A table up to this size is read by one task, which also adds up the rows: the shuffle that two tasks need would take
+# longer than the second task saves.
 _BYTES_OF_TASK, _SLICES_OF_TASK = 8 * 1024 * 1024, 16
 _PROBED_PARTITIONS = 200
+_ARROW_TYPES = {"string": pa.string(), "long": pa.int64()}
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
@@ -81,7 +83,7 @@ def count_rows(
     hashed = hash_fields or (index.hash_fields if index else ())
     rules = rules if table.has_meta_fields else None
 
-    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def judged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             partitions, keys, files, *forms = batch.columns
             wrong = [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hashed)
@@ -89,7 +91,7 @@ def count_rows(
             # The digests are summed as two halves, so that the sums do not overflow.
             high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
             halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
-            columns = [partitions, keys, pa.array(wrong), away, *halves, *forms]
+            columns = [partitions, keys, pa.array(wrong, pa.bool_()), away, *halves, *forms]
             names = ["p", "k", "wrong", "away", "high", "low", "form"]
             yield pa.RecordBatch.from_arrays(columns, names=names[: len(columns)])
 
@@ -101,30 +103,60 @@ def count_rows(
         if by_listing_of is not None:
             found = found.where(identity[0].isin(sorted(by_listing_of)))
         form = record_keys.form_of_key(table, found) if with_forms and table.has_meta_fields else None
-        types = "p string, k string, wrong boolean, away boolean, high long, low long" + (
-            "" if form is None else ", form string"
-        )
         keys = found.select(*identity, *([] if form is None else [form]))
         slices = table.file_slices()
         places = Places.of((item.partition, item.file_id) for item in slices)
-        if len(slices) <= _SLICES_OF_TASK and sum(item.bytes for item in slices) <= _BYTES_OF_TASK:
-            keys = keys.coalesce(1)
-        judged = keys.mapInArrow(judge, types)
-        wrong, away = (F.sum(F.col(name).cast("long")).alias(name[0]) for name in ("wrong", "away"))
         forms = () if form is None else record_keys.FORMS
-        counted = [F.sum((F.col("form") == name).cast("long")).alias(name) for name in forms]
-        halves = [F.sum(name).alias(name) for name in ("high", "low")]
-        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, away, *halves, *counted)
-        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves, F.sum("a"))
-        rows = per_key.groupBy("p").agg(*sums, *(F.sum(name) for name in forms)).collect()
-        fixed = len(sums) + 1
+        if len(slices) <= _SLICES_OF_TASK and sum(item.bytes for item in slices) <= _BYTES_OF_TASK:
+            types = ", ".join(f"{name} {kind}" for name, kind in _columns(forms).items())
+            summed = keys.coalesce(1).mapInArrow(lambda batches: _summed(judged(batches), forms), types)
+        else:
+            types = "p string, k string, wrong boolean, away boolean, high long, low long"
+            summed = _summed_by_spark(keys.mapInArrow(judged, types + (", form string" if forms else "")), forms)
+        fixed = len(_columns(()))
         return [
             replace(
                 PartitionRows(*row[:fixed]),
                 forms={name: number for name, number in zip(forms, row[fixed:], strict=True) if number},
             )
-            for row in sorted(rows, key=itemgetter("p"))
+            for row in sorted(summed.collect(), key=itemgetter(0))
         ]
+
+
+def _summed_by_spark(judged: DataFrame, forms: Sequence[str]) -> DataFrame:
+    wrong, away = (F.sum(F.col(name).cast("long")).alias(name[0]) for name in ("wrong", "away"))
+    counted = [F.sum((F.col("form") == name).cast("long")).alias(name) for name in forms]
+    halves = [F.sum(name).alias(name) for name in ("high", "low")]
+    per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, away, *halves, *counted)
+    sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves, F.sum("a"))
+    return per_key.groupBy("p").agg(*sums, *(F.sum(name) for name in forms))
+
+
+def _summed(judged: Iterable[pa.RecordBatch], forms: Sequence[str]) -> Iterable[pa.RecordBatch]:
+    """Yields the sums of `_summed_by_spark` for rows that are all rows of the table. Spark would compile code for them,
+    shuffle the rows twice and sort them, because the first key is a text."""
+    batches = list(judged)
+    if not batches:
+        return
+    rows = pa.Table.from_batches(batches)
+    for name in forms:
+        rows = rows.append_column(name, pc.fill_null(pc.equal(rows["form"], name), False))
+    added = ("wrong", "high", "low", "away", *forms)
+    of_keys = [("k", how) for how in ("count", "count_distinct", "min", "max")]
+    found = rows.group_by("p", use_threads=False).aggregate([*of_keys, *((name, "sum") for name in added)])
+    wrong, *rest = (found[f"{name}_sum"] for name in added)
+    twice = pc.subtract(found["k_count"], found["k_count_distinct"])
+    sums = [found["p"], found["k_count"], wrong, twice, found["k_min"], found["k_max"], *rest]
+    schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in _columns(forms).items()])
+    columns = [column.cast(kind) for column, kind in zip(sums, schema.types, strict=True)]
+    yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+
+
+def _columns(forms: Sequence[str]) -> dict[str, str]:
+    """Returns the columns of the sums, in the order of `PartitionRows`, with Spark's names of their types."""
+    texts = {"path": "string", "first_key": "string", "last_key": "string"}
+    fixed = [each.name for each in fields(PartitionRows) if each.name != "forms"]
+    return {name: texts.get(name, "long") for name in (*fixed, *forms)}
 
 
 def in_logs_alone(table: HudiTable, slices: Sequence[FileSlice]) -> dict[str, int]:
