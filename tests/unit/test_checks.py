@@ -33,6 +33,7 @@ OF_AUDIT = {**audit.PROOFS, **audit.READING_PROOFS, **audit.OF_ROWS, **audit.PRO
 DECLARED = {**OF_AUDIT, **diagnosis.CHECKS}
 NAMES = {
     "archival",
+    "archived deletes",
     "column statistics",
     "columns of base files",
     "dead writes",
