@@ -142,7 +142,8 @@ def _summed(judged: Iterable[pa.RecordBatch], forms: Sequence[str]) -> Iterable[
     for name in forms:
         rows = rows.append_column(name, pc.fill_null(pc.equal(rows["form"], name), False))
     added = ("wrong", "high", "low", "away", *forms)
-    of_keys = [("k", how) for how in ("count", "count_distinct", "min", "max")]
+    every = pc.CountOptions(mode="all")
+    of_keys = [("k", "count", every), ("k", "count_distinct", every), ("k", "min"), ("k", "max")]
     found = rows.group_by("p", use_threads=False).aggregate([*of_keys, *((name, "sum") for name in added)])
     wrong, *rest = (found[f"{name}_sum"] for name in added)
     twice = pc.subtract(found["k_count"], found["k_count_distinct"])
