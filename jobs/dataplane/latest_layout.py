@@ -38,29 +38,25 @@ _layouts: dict[tuple[Any, str, str | None], Layout] = {}
 def _converted(table: HudiTable, text: str, codec: str | None) -> Layout:
     jvm = table.jvm
     with TemporaryDirectory() as folder, translated("converting the table's schema"):
+        path = f"{folder}/schema.parquet"
         avro = table.schema_resolver().getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
-
-        def empty_file(*, has_old_lists: bool) -> str:
-            path = f"{folder}/{has_old_lists}.parquet"
-            conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
-            conf.setBoolean("parquet.avro.write-old-list-structure", has_old_lists)
-            message = converters.getAvroSchemaConverter(conf).convert(avro)
-            target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
-            writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
-            writer.start()
-            writer.end(jvm.map({}))
-            return path
-
+        # Lists get three levels, as Arrow always writes them, because in the old lists of two levels no element can be
+        # null.
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        conf.setBoolean("parquet.avro.write-old-list-structure", False)
+        message = converters.getAvroSchemaConverter(conf).convert(avro)
+        target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
+        writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
+        writer.start()
+        writer.end(jvm.map({}))
         entries = {
             footer_entries.AVRO_SCHEMA: text.encode(),
             footer_entries.SPARK_VERSION: jvm.spark.version.encode(),
         }
         if vectors := jvm.hudi.common.schema.HoodieSchema.buildVectorColumnsMetadataValue(avro):
             entries[footer_entries.VECTOR_COLUMNS] = vectors.encode()
-        with pq.ParquetFile(empty_file(has_old_lists=False)) as empty:
+        with pq.ParquetFile(path) as empty:
             layout = parquet_layout.of_schema(empty, entries, codec)
             parquet_layout.require_reproducible(layout, empty.schema, "the table's schema")
-        # Elements that may be null keep three levels, because in the old lists of two no element can be null.
-        with pq.ParquetFile(empty_file(has_old_lists=True)) as old:
-            return layout.with_lists_of(old)
+            return layout

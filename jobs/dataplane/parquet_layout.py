@@ -100,13 +100,8 @@ class Layout:
         annotations = self.annotations.of_columns(schema.names)
         return replace(self, schema=pa.schema(fields), dictionary=dictionary, annotations=annotations)
 
-    def with_lists_of(self, model: pq.ParquetFile) -> Layout:
-        """Returns this layout with lists of two levels where another file with these columns has them, and where their
-        elements are never null."""
-        return replace(self, annotations=replace(self.annotations, lists=Annotations.of(model).lists))
-
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
-        """Returns this schema with the codec, dictionaries, key entries and foreign entries of a base file.
+        """Returns this schema with the codec, dictionaries, lists, key entries and foreign entries of a base file.
 
         `codec`, if given, replaces the file's codec.
         """
@@ -114,8 +109,8 @@ class Layout:
         return self._with_schema(other, other.dictionary if other.schema.equals(self.schema) else None)
 
     def compressed_like(self, old: pq.ParquetFile, codec: str | None) -> Layout:
-        """Returns this schema and these key entries with the codec, row groups, dictionaries and foreign entries of a
-        base file.
+        """Returns this schema and these key entries with the codec, row groups, dictionaries, lists and foreign entries
+        of a base file.
 
         `codec`, if given, replaces the file's codec. The writer decides about columns that the file does not have.
         """
@@ -128,10 +123,12 @@ class Layout:
         return replace(self._with_schema(other, dictionary), keys=self.keys)
 
     def _with_schema(self, other: Layout, dictionary: tuple[bool, ...] | None) -> Layout:
-        """Returns the other layout with this schema, and with its own entries as far as no schema matters to them."""
+        """Returns the other layout with this schema, and with its own entries as far as no schema matters to them.
+        Lists of two levels stay so unless an element may be null by this schema."""
+        annotations = replace(self.annotations, lists=other.annotations.lists)
         entries = {**footer_entries.foreign(other.schema.metadata), **(self.schema.metadata or {})}
         schema = self.schema.with_metadata(entries)
-        return replace(other, schema=schema, dictionary=dictionary, annotations=self.annotations)
+        return replace(other, schema=schema, dictionary=dictionary, annotations=annotations)
 
 
 def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
