@@ -69,7 +69,7 @@ def _of(kind: tuple[str, bool, Maker], instants: list[str], table: str, *, has_b
         undo = ", ".join(_command("rollback", table, instant=each) for each in instants)
         if action == "clustering":
             return f"Hudi's own clustering would break the bucket index. Roll {them} back: {undo}."
-        if action == "replacecommit" and not has_begun:
+        if action == "replacecommit" and not has_begun and maker is not Maker.FLINK:
             return (
                 f"Wait until the writer of {', '.join(instants)} has ended. Hudi's `run_ttl` leaves such a request"
                 " without a heartbeat if no partition has expired. An hour after the request, the next `cleaning`, or"

@@ -28,7 +28,9 @@ def awaits_writer(table: HudiTable, item: Instant) -> bool:
 
 
 def hint_about(table: HudiTable, pending: Iterable[Instant]) -> str | None:
-    """Returns what to do about a request among these instants; None if there is none."""
+    """Returns what to do about a request among these instants; None if there is none, or if Flink may write."""
+    if table.may_have_flink:
+        return None
     return NOT_BEGUN if any(awaits_writer(table, item) for item in pending) else None
 
 
