@@ -24,6 +24,7 @@ from jobs.hudi.indexer import Indexer
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
+from jobs.hudi.metadata_rollbacks import continued
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import WITH_OPERATIONS, bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
@@ -143,7 +144,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         object. Raises the errors of `check_compaction`.
         """
         plan_firewall.check_compaction(self._table, instant)
-        with translated("beginning the compaction"):
+        with continued(self._table, instant), translated("beginning the compaction"):
             self.start_heartbeat(instant)
             if self._table.indexes_of_keys:
                 # Tasks of Spark then write these indexes as well, and their functions need real RDDs.
@@ -191,7 +192,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         # While the instant is pending, Hudi ignores what it has said about buckets; afterwards Hudi may believe it.
         hashing_metadata.forget(self._table, instant)
         require()
-        with translated(f"rolling back {instant}"):
+        with continued(self._table, instant), translated(f"rolling back {instant}"):
             self._client.rollback(instant)
             self.forget_heartbeat(instant)
 
@@ -206,7 +207,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
             self.finish_rollback(instant)
         else:
             self.late_files.marked_files(instant)
-            with translated(f"rolling back {instant}"):
+            with continued(self._table, instant), translated(f"rolling back {instant}"):
                 self._client.rollback(instant, rollback)
         self.tidy_up(instant)
         hashing_metadata.forget(self._table, instant)
@@ -242,7 +243,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         own `rollback` does not find such a rollback of a replacecommit, because it tries to read the removed instant to
         see whether it was a clustering (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
         check_plans(self._table, "rollback")
-        with translated(f"finishing the rollback of {instant}"):
+        with continued(self._table, instant), translated(f"finishing the rollback of {instant}"):
             for item, plan in self._rollback_plans():
                 if str(plan.getInstantToRollback().getCommitTime()) == instant:
                     info = self._jvm.some(self._jvm.hudi.common.HoodiePendingRollbackInfo(item, plan))

@@ -10,6 +10,7 @@ from jobs.hudi import hashing_metadata, plan_firewall, write_stats
 from jobs.hudi.clustering_groups import SORT_AND_SIZE, ClusteringGroups
 from jobs.hudi.indexes import require_state
 from jobs.hudi.jvm import translated
+from jobs.hudi.metadata_rollbacks import continued
 from jobs.hudi.table import HudiTable
 from jobs.hudi.write_stats import WriteStat
 from jobs.tracing import span
@@ -45,7 +46,7 @@ class Clusterings:
         """Starts to execute a plan, with a heartbeat, which Hudi's own runner does not send; the lock must be held. The
         methods below take the returned object. Raises the errors of `check_clustering`."""
         plan_firewall.check_clustering(self._table, instant)
-        with translated("beginning the clustering"):
+        with continued(self._table, instant), translated("beginning the clustering"):
             self._client.getHeartbeatClient().start(instant)
             return self._client.cluster(instant, False)
 

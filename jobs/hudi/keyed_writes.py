@@ -24,6 +24,7 @@ from jobs.hudi import hashing_metadata
 from jobs.hudi.client_part import ClientPart, present_schema
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import schema_on_read_of
+from jobs.hudi.metadata_rollbacks import continued
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 from jobs.hudi.table import HudiTable
 
@@ -138,7 +139,7 @@ class KeyedWrites(ClientPart):
                 nothing = self._jvm.nothing()
                 self._client.commit(instant, wrote[0], metadata, action, self._jvm.map({}), nothing)
         except JobError:
-            with translated(f"rolling back {instant}"):
+            with continued(self._table, instant), translated(f"rolling back {instant}"):
                 self._client.rollback(instant)
             raise
 

@@ -67,6 +67,12 @@ def reader(table: HudiTable) -> Iterator[Any]:
         found.close()
 
 
+def meta_client(table: HudiTable) -> Any:
+    """Returns Hudi's `HoodieTableMetaClient` of a table's metadata table. Callers translate its errors."""
+    builder = table.jvm.hudi.common.table.HoodieTableMetaClient.builder()
+    return builder.setBasePath(f"{table.base_path}/{FOLDER}").setConf(table.jvm.storage_conf()).build()
+
+
 class MetadataTable(ClientPart):
     needs_client = False
 
@@ -126,9 +132,7 @@ class MetadataTable(ClientPart):
             raise MetadataTableBusyError(error.detail) from error
 
     def _meta(self) -> Any:
-        builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
-        builder = builder.setBasePath(f"{self._table.base_path}/{FOLDER}")
-        return builder.setConf(self._jvm.storage_conf()).build()
+        return meta_client(self._table)
 
     def _writer(self, config: Any) -> Any:
         context, properties = self._jvm.engine_context, self._table.meta.getTableConfig()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
+from jobs.hudi.metadata_rollbacks import continued
 from jobs.hudi.plan_paths import check_plans
 
 
@@ -13,7 +14,7 @@ class PlanWithdrawal(ClientPart):
     def revert(self, instant: str) -> None:
         """Makes an inflight compaction a requested one again, and removes its files (`rollbackInflightCompaction`)."""
         check_plans(self._table, "rollback")
-        with translated(f"reverting the compaction {instant}"):
+        with continued(self._table, instant), translated(f"reverting the compaction {instant}"):
             jvm, meta = self._table.jvm, self._table.meta
             meta.reloadActiveTimeline()
             inflight = meta.getInstantGenerator().getCompactionInflightInstant(instant)

@@ -34,6 +34,11 @@ class LeftPlan:
         return f"{self.instant} ({self.action}, {self.state.lower()}{age}, {self.maker})"
 
     @property
+    def is_request(self) -> bool:
+        """Whether it is no plan, but a write that has not begun, such as an overwrite."""
+        return self.action == "replacecommit" and self.state.lower() == "requested"
+
+    @property
     def kind(self) -> tuple[str, bool, Maker]:
         """What the advice depends on. The second part is whether somebody has begun the plan."""
         return self.action, self.state.lower() != "requested", self.maker
@@ -64,6 +69,13 @@ def _of(kind: tuple[str, bool, Maker], instants: list[str], table: str, *, has_b
         undo = ", ".join(_command("rollback", table, instant=each) for each in instants)
         if action == "clustering":
             return f"Hudi's own clustering would break the bucket index. Roll {them} back: {undo}."
+        if action == "replacecommit" and not has_begun and maker is not Maker.FLINK:
+            return (
+                f"Wait until the writer of {', '.join(instants)} has ended. Hudi's `run_ttl` leaves such a request"
+                " without a heartbeat if no partition has expired. An hour after the request, the next `cleaning`, or"
+                f" job that replaces file groups, takes {them} back. Earlier, a rollback does if all writers are"
+                f" stopped and declared so: {undo}."
+            )
         return f"Wait for the end of {', '.join(instants)}; if the process is dead, roll {them} back: {undo}."
     execute, option = _command(action, table, plans=instants), f"`{action}.async.enabled"
     if maker is Maker.OURS:

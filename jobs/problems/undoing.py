@@ -54,6 +54,13 @@ WITHOUT_HEARTBEAT: Final = (
 )
 """The hint of `WRITER_ACTIVE` for a write that has no heartbeat which could expire, as after a failed write."""
 
+NOT_BEGUN: Final = (
+    "The writer of the requested replacecommit has not begun to write, or has failed, as Hudi's `run_ttl` does if no"
+    " partition has expired. Wait: an hour after the request, the next job takes it back, and so does a `rollback`. To"
+    ' roll it back two minutes after the request, stop all writers, and PATCH `{"writers": {"stopped": true}}`.'
+)
+"""The hint for a replacecommit that is only requested, and has no heartbeat."""
+
 NOT_A_PLAIN_WRITE: Final = ProblemType(
     "not-a-plain-write",
     "Only commits that add rows are rolled back; this one rewrote or replaced file groups",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jobs.contract import Problem
-from jobs.hudi.file_times import modified
 from jobs.hudi.lock_status import duration
 from jobs.hudi.records import CLUSTERING, REPLACE, Instant
 from jobs.hudi.table import HudiTable
 from jobs.problems.left_plan import LeftPlan, Maker, advice
 from jobs.problems.plans import PENDING_PLAN
+from jobs.protocol import abandoned
 from jobs.protocol.plan_owner import PlanOwner
 
 _MOST_NAMED = 5
@@ -20,11 +20,10 @@ def described(table: HudiTable, plans: Iterable[Instant]) -> list[LeftPlan]:
     """Describes pending instants of table services. Hudi records no maker: this service notes its last plan, and Flink
     leaves marks on the table."""
     owner, others = PlanOwner(table, ""), Maker.FLINK if table.may_have_flink else Maker.OTHER
-    folder = table.timeline_path.removeprefix(table.path).strip("/")
     found = []
     for item in plans:
-        made_at = modified(table, f"{folder}/{item.requested}.{item.action}.requested")
-        age = None if made_at is None else duration((table.clock.storage_ms() - made_at) / 1000)
+        seconds = abandoned.seconds_since_request(table, item)
+        age = None if seconds is None else duration(seconds)
         maker = Maker.OURS if owner.has_made(item.requested) else others
         action = CLUSTERING if item.action == REPLACE and table.is_plan(item) else item.action
         found.append(LeftPlan(item.requested, action, item.state, age, maker))
@@ -32,9 +31,12 @@ def described(table: HudiTable, plans: Iterable[Instant]) -> list[LeftPlan]:
 
 
 def refusal(table: HudiTable, plans: Sequence[LeftPlan], *, where: str = "", title: str | None = None) -> Problem:
-    """Returns the refusal because of these plans. `where` is a part of the table, with which the detail begins."""
+    """Returns the refusal because of these plans. `where` is a part of the table, with which the detail begins.
+    `title` is not used if all of them are requests of writers."""
     named = plans[:_MOST_NAMED]
     more = ", ..." if len(plans) > _MOST_NAMED else ""
     detail = f"{where}{', '.join(map(str, named))}{more}"
     hint = advice(named, table.declared.name, has_buckets=table.declared.index is not None)
+    if all(each.is_request for each in plans):
+        title = "A write that replaces file groups has been requested"
     return PENDING_PLAN.because(detail, title=title, hint=hint)

@@ -10,6 +10,7 @@ from jobs.format.instants import wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.records import Instant
 from jobs.hudi.table import HudiTable
+from jobs.protocol import abandoned
 from jobs.protocol.writers import ENDED_AFTER
 
 # A writer in single-writer mode sends no heartbeats. If writers are declared as stopped, one that began this recently
@@ -23,9 +24,11 @@ REMOVED_BY = timedelta(minutes=10)
 
 def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers_stopped: bool) -> bool:
     """Returns whether nobody works on a pending instant: its heartbeat has expired; or it has none, and the writers
-    retry conflicts (see `dead_writes`) or are stopped. If Flink may write the table, the writers must be stopped,
-    because a restarted Flink job commits its earlier instant."""
+    retry conflicts (see `dead_writes`) or are stopped, or it has only been requested (`abandoned`). If Flink may write
+    the table, the writers must be stopped, because a restarted Flink job commits its earlier instant."""
     stopped = writers_stopped or table.declared.writers_stopped
+    if item.requested in abandoned.requests(table):
+        return True
     if table.may_have_flink and not stopped:
         return False
     if client.has_heartbeat(item.requested):

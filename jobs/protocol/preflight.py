@@ -52,7 +52,7 @@ from jobs.problems.tables import (
     SEVERAL_FILE_GROUPS_PER_BUCKET,
     SOFT_DELETES,
 )
-from jobs.protocol import left_plans, older_hudi, repeated_file_ids, writer_engines
+from jobs.protocol import abandoned, left_plans, older_hudi, repeated_file_ids, writer_engines
 from jobs.storage.paths import Storage
 
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
@@ -248,7 +248,8 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         yield BOOTSTRAPPED_TABLE.because()
     if mapping := table.indexes_of_keys:
         yield INDEX_MAPS_KEYS_TO_FILES.because(", ".join(mapping))
-    others = {item.requested for item in table.pending_writes()} | {*own_instants}
+    # The job waits for writes, and rolls dead ones back.
+    others = {item.requested for item in table.pending_writes()} | {*abandoned.requests(table), *own_instants}
     plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
     if plans:
         found = left_plans.described(table, plans)

@@ -33,7 +33,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
-from jobs.protocol import own_instant, preflight
+from jobs.protocol import abandoned, own_instant, preflight
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
@@ -163,9 +163,9 @@ class Replacement:
                         writers.remove_late_files()
                         return
             if time.monotonic() >= deadline:
-                names = ", ".join(map(str, blocking))
+                names, hint = ", ".join(map(str, blocking)), abandoned.hint_about(self._table, blocking)
                 reason = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
-                raise WritersActiveError(f"After {config.wait_seconds:.0f} s: {reason}.")
+                raise WritersActiveError(f"After {config.wait_seconds:.0f} s: {reason}.", hint=hint)
             if blocking or not is_good:
                 time.sleep(POLL_SECONDS)
 

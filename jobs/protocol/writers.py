@@ -17,6 +17,7 @@ from jobs.hudi.lock import Checkpoint, TableLock
 from jobs.hudi.records import INGESTION, Buckets, Instant
 from jobs.hudi.table import HudiTable
 from jobs.job_params import OnActiveWriters
+from jobs.protocol import abandoned
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,8 @@ def alone(
 
 
 def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
-    """Returns the pending instants of ingestion whose writers are certainly dead, or have certainly abandoned them.
+    """Returns the pending instants of ingestion whose writers are certainly dead, or have certainly abandoned them;
+    and replacecommits that were requested long ago (`abandoned`).
 
     An expired heartbeat is certain. A missing heartbeat is evidence only if the owner declares that writers retry
     conflicts: then they are in the mode (OCC, LAZY) in which the heartbeat exists before the instant
@@ -212,6 +214,7 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     dead = [instant for instant in pending if client.is_dead(instant)]
     if table.declared.writers_retry_conflicts:
         dead += [instant for instant in pending if instant not in dead and not client.has_heartbeat(instant)]
+    dead += [instant for instant in abandoned.requests(table) if instant not in dead]
     # An instant that has completed meanwhile has no heartbeat either, so completed ones are removed.
     still_pending = {item.requested for item in table.pending()} if dead else set()
     return [instant for instant in dead if instant in still_pending]

@@ -19,6 +19,7 @@ from jobs.hudi.table import HudiTable
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import FoundBeside, KindResult, LockFound
 from jobs.problems.tables import LOCK_NOT_ATOMIC
+from jobs.protocol import abandoned
 from jobs.protocol.writers import dead_writes
 
 _NAMED = 5
@@ -83,7 +84,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
 def _writes(table: HudiTable) -> tuple[list[str], list[str]]:
     """Returns the pending instants of writers that are certainly dead, and the others."""
     pending = [item.requested for item in table.pending_writes()]
-    if not pending:
+    if not pending and not abandoned.requests(table):
         return [], []
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         dead = dead_writes(table, client)

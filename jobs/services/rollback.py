@@ -28,7 +28,7 @@ from jobs.problems.undoing import (
     WITHOUT_HEARTBEAT,
     WRITER_ACTIVE,
 )
-from jobs.protocol import preflight
+from jobs.protocol import abandoned, preflight
 from jobs.protocol.leftovers import is_leftover, old_rollbacks
 from jobs.services.undoing import Attempt, undo
 
@@ -115,7 +115,8 @@ def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: Wor
         return []
     has_heartbeat = client.has_heartbeat(item.requested)
     found = f"{item.requested} ({item.action}, {item.state.lower()}{'' if has_heartbeat else ', no heartbeat'})"
-    return [WRITER_ACTIVE.because(found, hint=None if has_heartbeat else WITHOUT_HEARTBEAT)]
+    hint = abandoned.hint_about(table, [item]) or WITHOUT_HEARTBEAT
+    return [WRITER_ACTIVE.because(found, hint=None if has_heartbeat else hint)]
 
 
 def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:

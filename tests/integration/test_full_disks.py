@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
+    from jobs.contract import BucketIndex
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 PAGE = 4096
@@ -34,6 +34,7 @@ class Case:
     kind: str
     params: dict[str, Any] = field(default_factory=dict)
     table_type: str = MOR
+    index: BucketIndex | None = tables.INDEX
     metadata: bool = True
 
 
@@ -42,6 +43,8 @@ CASES = {
     "compaction": Case("compaction"),
     "compaction by Hudi": Case("compaction", {"engine": "hudi"}),
     "clustering in buckets": Case("clustering", {"sort_by": ["city"]}),
+    "joined files": Case("clustering", {}, COW, None),
+    "sorted by Hudi": Case("clustering", {"sort_by": ["city"]}, COW, None),
     "expansion without metadata table": Case("bucket_expansion", {"factor": 2}, COW, metadata=False),
 }
 
@@ -63,19 +66,24 @@ class Filling(JobContext):
             (self._disk / "room").unlink()
 
 
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", CASES)
 def test_wherever_the_disk_fills_up_no_row_changes_and_the_next_attempt_succeeds(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     case, disk = CASES[name], tmp_path / "disk"
+    index = case.index
     shape: dict[str, Any] = {"table_type": case.table_type, "partitioned": False, "metadata": case.metadata}
+    shape["num_buckets"] = index.num_buckets if index else None
+    more = {} if index else {"hoodie.parquet.small.file.limit": "0"}
     with unwritable.small_disk(disk, "64m"):
         base, kept = disk / "trips", tmp_path / "kept"
-        options = tables.write_table(spark, base, count=40, updates=2, **shape)
+        options = {**tables.write_table(spark, base, count=40, updates=2, **shape), **more}
         tables.upsert(tables.rows(spark, 40, 60), base, options)
         before = tables.snapshot(spark, base)
         shutil.copytree(base, kept)
-        order = work_order(base, case.kind, case.params)
+        order = work_order(base, case.kind, case.params, index=index)
         whole = Filling(disk)
         perform_order(spark, order, whole)
         failures = 0
@@ -99,8 +107,36 @@ def test_wherever_the_disk_fills_up_no_row_changes_and_the_next_attempt_succeeds
                 assert tables.left_behind(base) == [], where
                 assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before, where
                 assert rows_by_hudi_rs(base) == rows_by_spark(spark, base), where
-                audit = run_job(spark, base, "audit").details
+                audit = run_job(spark, base, "audit", index=index).details
                 assert (audit["clean"], audit["rows"]) == (True, 60), (where, audit)
                 tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
                 assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (70, 0), where
         assert failures > 1
+
+
+@pytest.mark.parametrize("is_killed", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
+def test_a_rollback_of_the_metadata_table_that_could_not_be_written_is_continued(
+    spark: SparkSession, tmp_path: Path, is_killed: bool
+) -> None:
+    disk = tmp_path / "disk"
+    with unwritable.small_disk(disk, "64m"):
+        base = disk / "trips"
+        options = tables.write_table(spark, base, count=60, partitioned=False)
+        before = tables.snapshot(spark, base)
+        order = work_order(base, "clustering", {"sort_by": ["city"]})
+        context = Filling(disk, 3, 12)
+        with pytest.raises(StorageFullError):
+            perform_order(spark, order, context)
+        (disk / "filling").unlink()
+        internal = base / ".hoodie/metadata/.hoodie"
+        [plan] = (internal / "timeline").glob("*.rollback.requested")
+        if is_killed:
+            # A process that has failed removes its heartbeat; one that is killed leaves it.
+            (internal / ".heartbeat" / plan.name.partition(".")[0]).touch(exist_ok=False)
+        else:
+            tables.upsert(tables.rows(spark, 0, 1, ts=1), base, {**options, "hoodie.clean.automatic": "true"})
+            before = tables.snapshot(spark, base)
+        perform_order(spark, replace(order, attempt=2, earlier_instants=tuple(context.instants)))
+        assert tables.left_behind(base) == []
+        assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+        assert run_job(spark, base, "audit").details["clean"]

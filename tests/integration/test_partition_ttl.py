@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import keeping
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.contract import BucketIndex
     from tests.integration.doomed import Spares
 
 FRESH, *OLD = PARTITIONS = ["2026-01-01", "2026-01-02", "2026-01-03"]
@@ -350,3 +353,58 @@ def test_a_job_that_was_killed_is_done_by_the_next_attempt(
     assert [each.write.operation for each in commits].count("DELETE_PARTITION") == 1
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.parametrize(
+    ("cure", "index"),
+    [
+        ("cleaning", INDEX),
+        pytest.param("rollback", INDEX, marks=pytest.mark.exhaustive),
+        pytest.param("clustering", INDEX, marks=pytest.mark.exhaustive),
+        pytest.param("clustering", None, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_the_request_that_hudis_run_ttl_leaves_is_named_and_taken_back(
+    spark: SparkSession, base: Path, cure: str, index: BucketIndex | None
+) -> None:
+    shape: dict[str, Any] = {} if index else {"num_buckets": None, "table_type": COW}
+    options = tables.write_table(spark, base, count=60, **shape)
+    before = tables.snapshot(spark, base)
+    spark.sql(f"CREATE TABLE lasting USING hudi LOCATION '{base}'")
+    # No partition has expired, so Hudi fails.
+    with pytest.raises(Exception, match=r"replacecommit\.inflight does not exist"):
+        spark.sql("CALL run_ttl(table => 'lasting', ttl_policy => 'KEEP_BY_TIME', retain_days => 30000)").collect()
+    spark.sql("DROP TABLE lasting")
+    [request] = (base / ".hoodie/timeline").glob("*.replacecommit.requested")
+    instant = request.name.partition(".")[0]
+    works: dict[str, dict[str, Any]] = {"cleaning": {}, "rollback": {"instant": instant}}
+    works["clustering"] = {"sort_by": ["city"], "wait_seconds": 1}
+
+    # The process may still be alive.
+    assert run_job(spark, base, "diagnosis", index=index).details["healthy"]
+    assert run_job(spark, base, "cleaning", index=index).details["rolled_back"] == []
+    if not index:
+        with pytest.raises(WritersActiveError) as blocked:
+            run_job(spark, base, "clustering", works["clustering"], index=index)
+        assert (instant in blocked.value.detail, "`run_ttl`" in blocked.value.hint) == (True, True)
+    for kind, refusal in (("rollback", "writer-active"), ("clustering", "pending-plan"))[: 2 if index else 1]:
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, works[kind], index=index)
+        [reason] = refused.value.reasons
+        assert (reason.type, instant in reason.detail) == (refusal, True)
+        assert "`run_ttl`" in (reason.hint or "")
+        assert "compaction" not in (reason.hint or "")
+
+    os.utime(request, (time.time() - 7200,) * 2)
+    [finding] = run_job(spark, base, "diagnosis", index=index).details["findings"]
+    assert (finding["type"], finding["cure"]["kind"]) == ("dead-write", "cleaning")
+    assert f"{instant} was requested" in finding["detail"]
+    planned = run_job(spark, base, cure, works[cure], index=index, dry_run=True).details
+    assert (planned["refusals"], planned["beside"]["dead_writers"]) == ([], [instant])
+    run_job(spark, base, cure, works[cure], index=index)
+
+    assert hudi_table(spark, base, index).pending() == []
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
+    assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (70, 0)
+    assert run_job(spark, base, "audit", index=index).details["clean"]

@@ -65,6 +65,15 @@ def test_plans_of_a_kind_have_one_command() -> None:
     assert second[-1] == "take_over=true"
 
 
+def test_a_request_of_a_writer_is_told_from_a_plan() -> None:
+    asked, begun = (plan("replacecommit", state, Maker.OTHER) for state in ("REQUESTED", "INFLIGHT"))
+    assert (asked.is_request, begun.is_request, plan("clustering").is_request) == (True, False, False)
+    assert "`run_ttl`" in advice([asked], "trips", has_buckets=True)
+    # Instants of Flink never count as abandoned.
+    for other in (begun, plan("replacecommit")):
+        assert "`run_ttl`" not in advice([other], "trips", has_buckets=True)
+
+
 def test_no_command_is_given_for_a_log_compaction_because_no_job_executes_or_removes_it() -> None:
     text = advice([plan("logcompaction")], "trips", has_buckets=True)
     assert commands(text) == []

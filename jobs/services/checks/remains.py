@@ -9,7 +9,7 @@ from jobs.hudi import dangling_configs
 from jobs.hudi.lock import TableLock
 from jobs.hudi.savepoints import of_repairs, savepoints_of
 from jobs.kinds.results import Cure
-from jobs.protocol import index_refusals, leftovers
+from jobs.protocol import abandoned, index_refusals, leftovers
 from jobs.protocol.writers import dead_writes
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 def writes(examined: Examined) -> Iterator[Finding]:
     """Finds pending instants of dead writers."""
     if dead := dead_writes(examined.table, examined.client):
+        requested = abandoned.requests(examined.table)
         is_refused = bool(index_refusals.of_cleaning(examined.table))
         yield Finding(
             "dead-write",
             "Writes whose writers are dead are pending",
-            named(dead),
+            {each: f"{each} was requested and never begun" if each in requested else each for each in dead},
             "Nothing newer is archived, and services wait for them.",
             f"{'A rollback of each' if is_refused else 'A cleaning'} takes these writes back, and so does the next"
             " writer with `hoodie.clean.failed.writes.policy=LAZY`.",

@@ -1,0 +1,54 @@
+"""Replacecommits that were requested, and whose writers have gone before they wrote anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.file_times import modified
+from jobs.hudi.heartbeats import last_beat
+from jobs.hudi.records import REPLACE, Instant
+from jobs.hudi.table import HudiTable
+from jobs.problems.undoing import NOT_BEGUN
+
+ABANDONED_AFTER_SECONDS = 3600
+
+
+def seconds_since_request(table: HudiTable, item: Instant) -> float | None:
+    """Returns the seconds since a pending instant was requested, by the clock of the storage; None if it is gone."""
+    folder = table.timeline_path.removeprefix(table.path).strip("/")
+    made_at = modified(table, f"{folder}/{item.requested}.{item.action}.requested")
+    return None if made_at is None else (table.clock.storage_ms() - made_at) / 1000
+
+
+def awaits_writer(table: HudiTable, item: Instant) -> bool:
+    """Returns whether this is a requested write that replaces file groups, for example an overwrite, and no plan."""
+    is_requested = item.action == REPLACE and item.state == "REQUESTED"
+    return is_requested and (table.version >= WITH_COMPLETION_TIMES or not table.is_plan(item))
+
+
+def hint_about(table: HudiTable, pending: Iterable[Instant]) -> str | None:
+    """Returns what to do about a request among these instants; None if there is none, or if Flink may write."""
+    if table.may_have_flink:
+        return None
+    return NOT_BEGUN if any(awaits_writer(table, item) for item in pending) else None
+
+
+def requests(table: HudiTable) -> list[str]:
+    """Returns the pending replacecommits that have been requested for an hour without a heartbeat.
+
+    Hudi's `run_ttl` leaves one if no partition has expired: it requests the instant, and fails when it completes it
+    (1.2.0). Others are of writers in single-writer mode that failed before they wrote. If such a writer does live, its
+    next step fails, because the requested instant is gone (`ActiveTimelineV2.transitionPendingState`); until then it
+    has written no file. Hudi's writers take back a request without a heartbeat at once (LAZY). Instants of Flink do not
+    count: see `jobs.protocol.writers.dead_writes`.
+    """
+    if table.may_have_flink:
+        return []
+    found = []
+    for item in table.pending():
+        if awaits_writer(table, item) and last_beat(table, item.requested) is None:
+            age = seconds_since_request(table, item)
+            if age is not None and age > ABANDONED_AFTER_SECONDS:
+                found.append(item.requested)
+    return found
