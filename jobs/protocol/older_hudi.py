@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from jobs.contract import Problem
 from jobs.format.hudi_versions import BUCKETS_BY_TABLE, WITH_HASHING_CONFIG, may_ignore_hashing_config, release
+from jobs.format.index_definitions import FILES
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import written_by
 from jobs.hudi.merging import TAKING_THE_NEWER, merging_of
@@ -15,6 +16,7 @@ from jobs.problems.arrow_merges import LOG_ORDER_NOT_PROVED
 from jobs.problems.rescales import READERS_TOO_OLD
 
 _BY_FILE_GROUP_READER = (1, 0)
+_READING_ALL_DELETES = (1, 1)
 # A writer counts as upgraded after this number of commits by a newer version.
 _LATEST_COMMITS = 10
 
@@ -45,6 +47,19 @@ def of_readers(table: HudiTable) -> list[Problem]:
     if not prunes or table.declared.writers_query_pruning_off:
         return []
     return [READERS_TOO_OLD.because(f"readers declared: Hudi {version}")]
+
+
+def may_misread_deletes(table: HudiTable) -> bool:
+    """Returns whether a writer is declared that may not read deletes in the logs of the metadata table's indexes, such
+    as a clean leaves them there for each deleted file.
+
+    Hudi before 1.1 reads them by Avro's generated classes (`HoodieDeleteBlock.deserialize`, 1.0.2). Avro looks a class
+    up once, in the class loader of the thread. If that is a thread of a parallel stream and Spark has loaded the bundle
+    itself (`spark.jars`, `spark.jars.packages`, `--jars`, `--packages`), the class is not found, and each later read in
+    that JVM fails.
+    """
+    version = table.declared.writers_hudi_version
+    return version is not None and release(version) < _READING_ALL_DELETES and not table.metadata_partitions <= {FILES}
 
 
 def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:

@@ -24,12 +24,12 @@ from jobs.job_context import JobContext
 from jobs.kinds.cleaning import FILES_PER_CLEAN, CleaningParams, CleaningResult, ConsumerSeen
 from jobs.kinds.results import EstimatedCost
 from jobs.problems.plans import OTHER_PLANS_PENDING, STALE_WRITE_IN_FLIGHT
-from jobs.protocol import index_refusals, preflight
+from jobs.protocol import index_refusals, older_hudi, preflight
 from jobs.protocol.clean_retention import CleanRetention
 from jobs.protocol.consumers import pending_cleans
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, roll_back_dead
-from jobs.services import delegated_plans
+from jobs.services import delegated_plans, metadata_table
 from jobs.services.cleans import Cleans, Deletable, unfinished
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
@@ -80,6 +80,9 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         )
         return Result(Outcome.SUCCEEDED, details=planned)
     cleans.run()
+    if cleans.done and older_hudi.may_misread_deletes(table):
+        with lock.held(context.checkpoint):
+            _merge_deletes(table, lock, context)
     result = cleans.deletable.added_to(result).having(
         rolled_back=tuple(rolled_back),
         late_files_deleted=cleans.late_files,
@@ -132,7 +135,16 @@ def _execute_delegated(
         if summary := client.cleaner.execute_delegated():
             result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
+        if older_hudi.may_misread_deletes(table):
+            _merge_deletes(table, lock, context)
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
+
+
+def _merge_deletes(table: HudiTable, lock: TableLock, context: JobContext) -> None:
+    """Compacts the metadata table, so that older writers do not find the deletes of the cleans. The lock must be held.
+    Beside a write in flight Hudi leaves later logs to the next compaction."""
+    context.step("compacting the metadata table for older writers")
+    metadata_table.merge_logs(table, lock)
 
 
 def _others_pending(instants: Sequence[str]) -> Problem:

@@ -15,7 +15,7 @@ from jobs.errors import FilesGoneError, HudiError, WritersActiveError, refuse
 from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
-from jobs.hudi.metadata_table import COMPACTED_AT_ONCE
+from jobs.hudi.metadata_table import COMPACTED_AT_ONCE, MetadataTableState
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -93,18 +93,23 @@ def _compact(
         return Result(Outcome.SUCCEEDED, details=found)
     context.step("compacting it")
     with lock.held(context.checkpoint):
-        table.reload()
-        with WriteClient(table, UNDER_OUR_LOCK, COMPACTED_AT_ONCE) as client:
-            context.checkpoint()
-            lock.verify()
-            client.metadata_table.compact()
-            lock.verify()
-            after = client.metadata_table.state()
+        context.checkpoint()
+        after = merge_logs(table, lock)
     table.reload()
     context.step("comparing it with the storage")
     if left := findings_of(table):
         raise HudiError(f"The metadata table differs from the storage: {left[0].detail}")
     return Result(Outcome.SUCCEEDED, details=found.having(after=after.files, pending=len(after.pending)))
+
+
+def merge_logs(table: HudiTable, lock: TableLock) -> MetadataTableState:
+    """Compacts the metadata table. The lock must be held."""
+    table.reload()
+    with WriteClient(table, UNDER_OUR_LOCK, COMPACTED_AT_ONCE) as client:
+        lock.verify()
+        client.metadata_table.compact()
+        lock.verify()
+        return client.metadata_table.state()
 
 
 def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:

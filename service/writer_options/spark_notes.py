@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.format.hudi_versions import release
 from service.writer_options.known_options import name_in
 from service.writer_options.written_table import Target
 
@@ -23,9 +24,19 @@ _FRESH_NOTE = (
     " long-lived session reads a table as it was at its last statement: run REFRESH TABLE before an UPDATE or DELETE if"
     " others write the table too, and before you repeat one that has failed."
 )
+# `jobs.protocol.older_hudi.may_misread_deletes` has the cause.
+_BUNDLE_NOTE = (
+    "Put the bundle of Hudi 1.0 into Java's class path (Spark's folder jars, or spark.driver.extraClassPath and"
+    " spark.executor.extraClassPath). If Spark loads it (--packages, --jars), all writes after a clean may fail with a"
+    " ClassCastException (HoodieDeleteRecord)."
+)
 
 
 def of(target: Target) -> list[str]:
+    return [*([_BUNDLE_NOTE] if release(target.hudi_version) == (1, 0) else []), *_of_reads(target)]
+
+
+def _of_reads(target: Target) -> list[str]:
     if not target.index:
         return [_SKIPPING_NOTE]
     pruning = next(iter(NO_PRUNING))

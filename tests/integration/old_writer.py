@@ -84,6 +84,11 @@ class OldWriter:
     def sql(self, statement: str) -> None:
         self._ask(do="sql", statement=statement)
 
+    def misread_deletes(self) -> None:
+        """Lets Avro look up the class of a delete in a log as a thread of a parallel stream does: without the class
+        loader of the bundle. Hudi before 1.1 cannot read such deletes in this process any more."""
+        self._ask(do="misread_deletes")
+
     def _ask(self, **command: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -147,7 +152,23 @@ def _done(spark: SparkSession, command: dict[str, Any]) -> Any:
             return [list(row) for row in found]
         case "sql":
             spark.sql(command["statement"]).collect()
+        case "misread_deletes":
+            _misread_deletes(spark)
     return None
+
+
+def _misread_deletes(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    thread = jvm.java.lang.Thread.currentThread()
+    loader = thread.getContextClassLoader()
+    models = "org.apache.hudi.avro.model.HoodieDeleteRecord"
+    schema = loader.loadClass(models).getMethod("getClassSchema", None).invoke(None, None)
+    avro = jvm.org.apache.avro.specific.SpecificData.getForClass(loader.loadClass(f"{models}List"))
+    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getSystemClassLoader())
+    try:
+        assert avro.getClass(schema) is None
+    finally:
+        thread.setContextClassLoader(loader)
 
 
 def _save(frame: DataFrame, base: str, command: dict[str, Any]) -> None:

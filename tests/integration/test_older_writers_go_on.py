@@ -11,6 +11,7 @@ from jobs.hudi import column_stats
 from service.lake.table import TableType
 from tests.integration import tables
 from tests.integration.indexed import FEW_FILES, STATISTICS
+from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_older_hudi import CHANGED, ROWS, Story, writer_of, writers
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from tests.integration.old_writer import OldWriter
 
 __all__ = ["writers"]
 
@@ -101,6 +100,22 @@ def test_after_a_change_of_the_version(
     story.options = Story.printed(base, "1.1.1", MOR, after, index)
     for _ in range(2):
         story.go_on()
+    assert_audited(story)
+
+
+def test_after_a_clean_of_files_with_statistics(spark: SparkSession, base: Path) -> None:
+    with OldWriter("1.0.2") as old:
+        # The thread that reads the first delete decides, so the other tests do not share this process.
+        old.misread_deletes()
+        compacting = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+        story = Story(spark, base, old, {**Story.printed(base, "1.0.2", MOR, 8, "bucket"), **compacting}, "bucket")
+        story.write(0, ROWS, ts=0, create=True)
+        for ts in (1, 2):
+            story.write(0, CHANGED, ts=ts)
+        assert "column_stats" in hudi_table(spark, base, None).metadata_partitions
+        assert story.serve("cleaning", {"retain": 1}) == "done"
+        for _ in range(2):
+            story.go_on()
     assert_audited(story)
 
 

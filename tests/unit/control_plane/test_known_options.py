@@ -72,6 +72,11 @@ def test_a_writer_that_knows_no_hashing_config_is_told_to_start_again_after_an_e
         assert any("start it again with the new number" in note for note in options(version).notes) == is_told
 
 
+def test_a_writer_of_hudi_1_0_is_told_where_its_bundle_belongs() -> None:
+    for version, is_told in (("0.15.0", False), ("1.0.2", True), ("1.1.1", False)):
+        assert any("HoodieDeleteRecord" in note for note in options(version).notes) == is_told
+
+
 def test_a_lock_provider_that_the_version_lacks_is_named() -> None:
     provider = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
     assert any("does not have this lock provider" in note for note in options("0.15.0", lock_provider=provider).notes)
