@@ -4,7 +4,6 @@ starts this program."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,27 +38,16 @@ def read(version: str, columns: Mapping[str, str], bases: Mapping[Path, str], fo
 
 
 def main(bundle: str, asked: Path, found: Path) -> None:
-    from pyspark.sql import SparkSession
-
-    from jobs.hudi.java import chosen_java
     from tests.integration.independent import rows_of
+    from tests.integration.old_writer import session
 
-    home, options = chosen_java()
-    os.environ["JAVA_HOME"] = str(home)
-    conf = {
-        "spark.driver.extraJavaOptions": options,
-        "spark.driver.memory": "1g",
-        "spark.jars": bundle,
-        "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
-        "spark.sql.hive.convertMetastoreParquet": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": f"{found}.warehouse",
-        "spark.ui.enabled": "false",
+    of_hive = {
+        "hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+        "sql.catalogImplementation": "hive",
+        "sql.hive.convertMetastoreParquet": "false",
+        "sql.warehouse.dir": f"{found}.warehouse",
     }
-    builder = SparkSession.builder.master("local[2]").enableHiveSupport()
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    spark = session(bundle, **of_hive)
     wanted = json.loads(asked.read_text())
     columns = ", ".join(f"`{name}` {kind}" for name, kind in wanted["columns"].items())
     rows = {}

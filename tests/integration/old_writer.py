@@ -110,7 +110,8 @@ def bundle(version: str) -> str:
     return next(jar for jar in jars if BUNDLE in jar)
 
 
-def _session(bundle: str) -> SparkSession:
+def session(bundle: str, **more: str) -> SparkSession:
+    """Starts a session with this bundle alone. `more` are options without `spark.`."""
     from pyspark.sql import SparkSession
 
     from jobs.hudi.java import chosen_java
@@ -118,21 +119,20 @@ def _session(bundle: str) -> SparkSession:
     home, options = chosen_java()
     os.environ["JAVA_HOME"] = str(home)
     conf = {
-        "spark.driver.extraJavaOptions": options,
-        "spark.driver.memory": "1g",
-        "spark.jars": bundle,
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.filesourceTableRelationCacheSize": "0",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
+        "driver.extraJavaOptions": options,
+        "driver.memory": "1g",
+        "jars": bundle,
+        "kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "serializer": "org.apache.spark.serializer.KryoSerializer",
+        "sql.filesourceTableRelationCacheSize": "0",
+        "sql.session.timeZone": "UTC",
+        "sql.shuffle.partitions": "2",
+        "ui.enabled": "false",
+        **more,
     }
-    builder = SparkSession.builder.master("local[2,4]").appName("old writer")
+    builder = SparkSession.builder.master("local[2,4]").appName("old Hudi")
     for name, value in conf.items():
-        builder = builder.config(name, value)
+        builder = builder.config(f"spark.{name}", value)
     return builder.getOrCreate()
 
 
@@ -183,7 +183,11 @@ def _commands() -> Iterator[dict[str, Any]]:
 
 if __name__ == "__main__":
     os.environ.update(json.loads(sys.argv[2]))
-    old = _session(sys.argv[1])
+    of_hudi = {
+        "sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    }
+    old = session(sys.argv[1], **of_hudi)
     for asked in _commands():
         try:
             answered = {"found": _done(old, asked)}
