@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.format import compact_thrift as thrift
-from jobs.format.compact_thrift import BINARY, Field, Items, Struct
+from jobs.format.compact_thrift import BINARY, Field, Items, Struct, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,9 @@ _TYPE, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 3, 4, 5, 6, 10  
 _REQUIRED, _REPEATED = 0, 2
 _LIST = 3  # as ConvertedType and as LogicalType
 _COLUMNS, _META, _PATH = 1, 3, 3  # of RowGroup, ColumnChunk and ColumnMetaData
+
+WANTED: Wanted = {_SCHEMA: {_LOGICAL: {}}, _ROW_GROUPS: {_COLUMNS: {_META: {_PATH: {}}}}}
+"""The parts of a footer that `restore` reads."""
 
 Lists = tuple[tuple[bytes, tuple[bytes | None, ...]], ...]
 """The columns with lists of two levels. Each has, for all of its lists in the order of depth first, the name of the

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.dataplane import list_levels
-from jobs.format.compact_thrift import Struct, read_struct, write_struct
+from jobs.format.compact_thrift import Struct, Wanted, read_struct, write_struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -87,7 +87,7 @@ class Annotations:
     def applied(self, content: bytes) -> bytes:
         """Returns the end of a Parquet file with these annotations and lists in the schema; it may begin at any byte
         before the footer."""
-        fields, begin, end = _begin_of_footer(content, last=None if self.lists else _SCHEMA)
+        fields, begin, end = _footer(content, list_levels.WANTED) if self.lists else _begin_of_footer(content)
         if self.lists:
             list_levels.restore(fields, self.lists)
         wanted = dict(self.places)
@@ -124,10 +124,14 @@ def _may_have(schema: Any) -> bool:
     )
 
 
-def _begin_of_footer(content: bytes, last: int | None = _SCHEMA) -> tuple[Struct, int, int]:
-    """Returns the fields of a file's footer up to that number, or all, and where they begin and end."""
+def _begin_of_footer(content: bytes) -> tuple[Struct, int, int]:
+    """Returns the fields of a file's footer up to the schema, and where they begin and end."""
+    return _footer(content, last=_SCHEMA)
+
+
+def _footer(content: bytes, wanted: Wanted | None = None, last: int | None = None) -> tuple[Struct, int, int]:
     begin = len(content) - _TAIL - int.from_bytes(content[-_TAIL:-4], "little")
-    fields, end = read_struct(content, begin, last=last)
+    fields, end = read_struct(content, begin, last=last, wanted=wanted)
     return fields, begin, end
 
 
