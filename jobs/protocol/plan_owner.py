@@ -174,10 +174,11 @@ class PlanOwner:
         (`AbstractTableFileSystemView.init`, 1.2.0): without the plan's file they would fail, and a Flink job with
         them."""
         item = self._pending(instant)
-        writing = sorted(
-            {each.requested for each in self._table.pending_writes()} - {*dead_writes(self._table, client)}
-        )
-        if item.action != COMPACTION or not writing:
+        if item.action != COMPACTION:
+            return None
+        writes = {each.requested for each in self._table.pending_writes()}
+        writing = sorted(writes - {*dead_writes(self._table, client)}) if writes else []
+        if not writing:
             return None
         give_back(client, item)
         return f"{_stays(instant)}, because writes in flight may still read it ({', '.join(writing[:5])}). {_EXECUTE}"
