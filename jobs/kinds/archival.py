@@ -37,9 +37,9 @@ class ArchivalResult(KindResult, frozen=True, kw_only=True):
     instants: Annotated[Count, Spec("Instants on the active timeline")] = UNSET
     commits: Annotated[Count, Spec("Commits among them")] = UNSET
     candidates: Annotated[Texts, Spec("Instants that can be archived; only in a dry run")] = UNSET
-    limits: Annotated[Many[ArchivalLimit], Spec("What keeps more instants there")] = UNSET
+    limits: Annotated[Many[ArchivalLimit], Spec("Reasons for which more instants stay on the active timeline")] = UNSET
     archived: Annotated[Count, Spec("Instants that were archived")] = UNSET
-    last_archived: Annotated[SomeInstant | UnsetType | None, Spec("The last of them")] = UNSET
+    last_archived: Annotated[SomeInstant | UnsetType | None, Spec("The last instant that was archived")] = UNSET
 
 
 KIND = Kind(

@@ -31,7 +31,7 @@ class StaleWrite(Part, frozen=True, kw_only=True):
     doubt: Annotated[
         str | None,
         Spec(
-            "Why this is not repaired by itself: `itself`: an overwrite that replaced the file groups it wrote to;"
+            "Why no repair of it starts by itself. `itself`: an overwrite replaced the file groups it had written to;"
             " `overwritten`: the owner's overwrite or deletion replaced the file groups;"
             " `order`: the order of completion is unknown; `clocks`: the writers' clocks disagree"
         ),
@@ -49,7 +49,7 @@ class RowsOfReaders(Part, frozen=True, kw_only=True):
 
 class AuditResult(ExaminedResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     rows: Annotated[Count, Spec("Number of rows")] = UNSET
     key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
     file_groups: Annotated[Count, Spec("Number of file groups")] = UNSET

@@ -51,7 +51,7 @@ class BucketRulesChange(Part, frozen=True, kw_only=True):
     """Rules of the hashing config before and after a job"""
 
     before: Annotated[str, Spec("Before the job")]
-    after: Annotated[str, Spec("After it")]
+    after: Annotated[str, Spec("After the job")]
 
 
 class RescaleResult(ReplacementResult, frozen=True, kw_only=True):

@@ -56,7 +56,7 @@ class BucketIndexResult(ReplacementResult, frozen=True, kw_only=True):
     ] = UNSET
     misplaced: Annotated[Count, Spec("Rows that are not in the file group of their bucket; only in a dry run")] = UNSET
     writer_options: Annotated[
-        Many[WriterOption], Spec("Options that every Spark writer needs afterwards, in place of its options of before")
+        Many[WriterOption], Spec("Options that every Spark writer needs afterwards, in place of those that it has now")
     ] = UNSET
 
 

@@ -48,7 +48,7 @@ class ResizedBuckets(Part, frozen=True, kw_only=True):
     partition: Annotated[str, Spec("Path of the partition")]
     change: Annotated[str, Spec("`split` or `merge`", examples=("split",))]
     file_ids: Annotated[tuple[str, ...], Spec("File groups that are replaced")]
-    bytes: Annotated[int, Spec("Their size in bytes")]
+    bytes: Annotated[int, Spec("Size of these file groups in bytes")]
     because: Annotated[str, Spec("Why")]
     larger_share: Annotated[
         Number,

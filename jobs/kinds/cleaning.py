@@ -52,8 +52,8 @@ class ConsumerSeen(Part, frozen=True, kw_only=True):
 
 class CleaningResult(PlansResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
-    cleans: Annotated[Count, Spec("Cleans into which they are divided")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
+    cleans: Annotated[Count, Spec("Cleans into which the files are divided")] = UNSET
     policy: Annotated[Text, Spec("The policy that was applied")] = UNSET
     retain: Annotated[Count, Spec("The requested value of `retain`")] = UNSET
     retained: Annotated[

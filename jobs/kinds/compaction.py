@@ -84,12 +84,12 @@ class EngineOfPlan(Part, frozen=True, kw_only=True):
 
 class CompactionResult(PlansResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     rows: Annotated[Count, Spec("Number of rows")] = UNSET
     key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
     file_groups: Annotated[Count, Spec("File groups with logs")] = UNSET
     log_files: Annotated[Count, Spec("Log files")] = UNSET
-    log_bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    log_bytes: Annotated[Count, Spec("Size of these log files in bytes")] = UNSET
     bytes_written: Annotated[Count, Spec("Bytes of the new base files")] = UNSET
     pending_plans: Annotated[Texts, Spec("Plans that were pending")] = UNSET
     left: Annotated[Maybe[WorkLeft], Spec("Work that is left to the next job")] = UNSET

@@ -79,8 +79,8 @@ class IndexShown(Part, frozen=True, kw_only=True):
     columns: Annotated[Texts, Spec("The columns of the index, if its definition names any")] = UNSET
     base_files: Annotated[int, Spec("Base files (HFiles)")]
     log_files: Annotated[int, Spec("Log files, which each reader merges")]
-    bytes: Annotated[int, Spec("Size of both in bytes")]
-    age_seconds: Annotated[Number, Spec("Time since it was built")] = UNSET
+    bytes: Annotated[int, Spec("Size of the base and log files in bytes")]
+    age_seconds: Annotated[Number, Spec("Time since the index was built")] = UNSET
 
 
 class IndexDifference(Part, frozen=True, kw_only=True):
@@ -105,12 +105,12 @@ class IndexCost(Part, frozen=True, kw_only=True):
 
     commits: Annotated[int, Spec("Number of commits from which this was computed")]
     entries_per_commit: Annotated[int, Spec("Entries that a commit writes, at most")]
-    bytes_per_commit: Annotated[int, Spec("Their size in bytes, at most")]
+    bytes_per_commit: Annotated[int, Spec("Size of these entries in bytes, at most")]
 
 
 class IndexResult(KindResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files of the latest file slices")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     partitions: Annotated[Texts, Spec("Partitions of the metadata table that are built or dropped")] = UNSET
     cost: Annotated[Maybe[IndexCost], Spec("What it would cost a writer; only in a dry run")] = UNSET
     writer_options: Annotated[

@@ -54,41 +54,41 @@ class Kind:
     policy: Policy | None = None
 
     works_on: WorksOn = WorksOn.TIMELINE
-    """The files on whose size and number its time depends."""
+    """The files on whose size and number the job's time depends."""
     writes: bool = True
-    """Whether it writes to the table, except in a dry run."""
+    """Whether the job writes to the table, except in a dry run."""
     has_plan: bool = True
     """Whether a dry run returns other information than the job itself."""
     rewrites: bool = False
-    """Whether it rewrites file groups or replaces them. At most one such job is active on a table, including queued
+    """Whether the job rewrites or replaces file groups. At most one such job is active on a table, including queued
     jobs."""
     stops_flink: bool = False
-    """Whether it replaces or drops file groups, or removes commits. Flink jobs keep file groups in memory whatever the
-    index, so they have to be stopped first."""
+    """Whether the job replaces or drops file groups, or removes commits. Flink jobs must be stopped before it, because
+    they keep file groups in memory, whatever the index."""
     refuses_flink: bool = False
-    """Whether it refuses every table that Flink may write, so that nobody has to stop Flink for it."""
+    """Whether the job refuses every table that Flink may write, so that nobody has to stop Flink for it."""
     changes_bucket_number: bool = False
     examines: bool = False
-    """Whether its result lists damages."""
+    """Whether the result lists damages."""
     for_damaged: bool = False
-    """Whether it also runs on tables with missing parts."""
+    """Whether the job also runs on tables with missing parts."""
     needs_partitions: bool = False
-    """Whether it can do nothing on a table without partitions."""
+    """Whether the job can do nothing on a table without partitions."""
     needs_every_partition: bool = False
-    """Whether it must not overlook a partition."""
+    """Whether the job must not overlook a partition."""
     audited: bool = False
-    """Whether the checks of an audit that read no rows follow it."""
+    """Whether the checks of an audit that read no rows follow the job."""
     rolls_back_dead: bool = False
-    """Whether it rolls back the writes of dead writers before its own work."""
+    """Whether the job rolls back the writes of dead writers before its own work."""
     waits_for_repair: bool = False
-    """Whether it must wait while stale writes are not repaired. A job of this kind could delete or replace the files
-    that hold the rows of these writes, or remove the instants from which a repair learns where the rows belong."""
+    """Whether the job must wait while stale writes are not repaired. It could delete or replace the files that hold the
+    rows of these writes, or remove the instants from which a repair learns where the rows belong."""
     ends_with_instant: bool = True
-    """Whether it has done its work when the last instant that it reported has completed. If not, only another attempt
+    """Whether the job's work is done when the last instant that it reported has completed. If not, only another attempt
     can find out what is left to do."""
     connects_to_metastore: bool = False
     may_merge: bool = True
-    """Whether Hudi may merge rows in it, or index them. Hudi's client then has to know whether rows of logs may be
+    """Whether Hudi may merge or index rows in the job. Hudi's client then has to know whether rows of logs may be
     deletes (`OpenedTable.records_operations`), and the newest file is read for that."""
 
     def read(self, given: Mapping[str, Any]) -> Parameters:

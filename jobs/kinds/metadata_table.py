@@ -28,7 +28,7 @@ class MetadataTableFiles(Part, frozen=True, kw_only=True):
     commits: Annotated[int, Spec("Deltacommits that completed since its last compaction was planned")]
     base_files: Annotated[int, Spec("Base files (HFiles)")]
     log_files: Annotated[int, Spec("Log files, which each reader merges")]
-    bytes: Annotated[int, Spec("Size of both in bytes")]
+    bytes: Annotated[int, Spec("Size of the base and log files in bytes")]
 
 
 class MetadataTableResult(KindResult, frozen=True, kw_only=True):

@@ -54,10 +54,10 @@ class ExpiredPartition(Part, frozen=True, kw_only=True):
     partition: Annotated[str, Spec("Its path")]
     since: Annotated[SomeInstant | None, Spec("The instant from which its age is counted")]
     modified: Annotated[SomeInstant | None, Spec("The instant that wrote to it last")]
-    file_groups: Annotated[int, Spec("File groups in it")]
-    files: Annotated[int, Spec("Files in it")]
-    rows: Annotated[int | None, Spec("Rows in it")]
-    bytes: Annotated[int, Spec("Their size in bytes")]
+    file_groups: Annotated[int, Spec("File groups in the partition")]
+    files: Annotated[int, Spec("Files in the partition")]
+    rows: Annotated[int | None, Spec("Rows in the partition")]
+    bytes: Annotated[int, Spec("Size of these files in bytes")]
 
 
 class WithheldPartition(ResultReason, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class WithheldPartition(ResultReason, frozen=True, kw_only=True):
 
 class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     rows: Annotated[Count, Spec("Number of rows")] = UNSET
     strategy: Annotated[Text, Spec("How the age of a partition is determined")] = UNSET
     days_retain: Annotated[Number, Spec("Age at which a partition expires, in days")] = UNSET

@@ -107,7 +107,7 @@ class WorkLeft(Part, frozen=True, kw_only=True):
 
     file_groups: Annotated[Count, Spec("File groups that are left to the next job")] = UNSET
     partitions: Annotated[Count, Spec("Partitions that are left to the next job")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of the files that are left, in bytes")] = UNSET
     plans: Annotated[Texts, Spec("Plans that are left")] = UNSET
 
 
@@ -197,7 +197,7 @@ class KindResult(Part, frozen=True, kw_only=True):
     would_roll_back: Annotated[
         Texts, Spec("Instants of dead writers that the job would roll back; only in a dry run")
     ] = UNSET
-    notes: Annotated[Texts, Spec("What this means for the job, in sentences; only in a dry run")] = UNSET
+    notes: Annotated[Texts, Spec("What the findings mean for the job, in sentences; only in a dry run")] = UNSET
     estimated_cost: Annotated[Maybe[EstimatedCost], Spec("The estimated cost of the work; only in a dry run")] = UNSET
     audit: Annotated[
         Maybe[Examination], Spec("Result of the audit's checks that were made after the job had replaced file groups")
@@ -269,7 +269,7 @@ class KeyProof(Part, frozen=True, kw_only=True):
     """The comparison of the record keys before and after"""
 
     rows_before: Annotated[int, Spec("Rows in the base files before")]
-    key_digest_before: Annotated[str, Spec("Digest of their keys")]
+    key_digest_before: Annotated[str, Spec("Digest of the keys of these rows")]
     inserted: Annotated[int, Spec("Keys that only the logs have")]
     deleted: Annotated[int, Spec("Keys that the logs delete")]
     corrupt_log_blocks: Annotated[int, Spec("Corrupt log blocks that were skipped, as Hudi's readers do")]
@@ -288,7 +288,7 @@ class FileGroupNumbers(Part, frozen=True, kw_only=True):
     """Numbers of file groups before and after a job"""
 
     before: Annotated[int, Spec("Before the job")]
-    after: Annotated[int | None, Spec("After it; null if not known")]
+    after: Annotated[int | None, Spec("After the job; null if not known")]
 
 
 class ExaminedResult(KindResult, frozen=True, kw_only=True):
@@ -305,14 +305,14 @@ class PlansResult(KindResult, frozen=True, kw_only=True):
     plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
     completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
     gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
-    scheduled: Annotated[Flag, Spec("Always false: none is scheduled with `plans`")] = UNSET
+    scheduled: Annotated[Flag, Spec("Always false, because a job with `plans` schedules none")] = UNSET
 
 
 class ReplacementResult(KindResult, frozen=True, kw_only=True):
     """The result of a job that replaces file groups beside live writers."""
 
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     rows: Annotated[Count, Spec("Number of rows")] = UNSET
     key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
     file_groups: Annotated[Maybe[FileGroupNumbers], Spec("Number of file groups")] = UNSET

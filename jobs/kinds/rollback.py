@@ -21,10 +21,10 @@ class RollbackParams(Parameters, frozen=True, kw_only=True):
 
 class RollbackResult(KindResult, frozen=True, kw_only=True):
     instant: Annotated[Maybe[SomeInstant], Spec("The instant that is undone")] = UNSET
-    action: Annotated[str | UnsetType | None, Spec("Its action")] = UNSET
-    state: Annotated[str | UnsetType | None, Spec("Its state")] = UNSET
-    operation: Annotated[str | UnsetType | None, Spec("Its operation")] = UNSET
-    file_groups: Annotated[int | UnsetType | None, Spec("File groups that it wrote")] = UNSET
+    action: Annotated[str | UnsetType | None, Spec("Action of the instant")] = UNSET
+    state: Annotated[str | UnsetType | None, Spec("State of the instant")] = UNSET
+    operation: Annotated[str | UnsetType | None, Spec("Operation of the instant")] = UNSET
+    file_groups: Annotated[int | UnsetType | None, Spec("File groups that the instant wrote")] = UNSET
     streams: Annotated[Texts, STREAMS] = UNSET
 
 

@@ -16,8 +16,8 @@ from jobs.kinds.words import HIVE_NAME, METASTORE_URIS, Names
 MetastoreUris = Annotated[
     str,
     Spec(
-        "URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, after a slash the"
-        " id of another account. The administrator names the hosts that are allowed",
+        "URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, followed by a"
+        " slash and the account's id if the account is another one. The administrator names the hosts that are allowed",
         max_length=2000,
         pattern=METASTORE_URIS,
         examples=("thrift://metastore:9083",),

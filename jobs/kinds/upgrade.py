@@ -35,7 +35,7 @@ class ChangedProperty(Part, frozen=True, kw_only=True):
 
 class UpgradeResult(KindResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     rows: Annotated[Count, Spec("Number of rows, the same before and after")] = UNSET
     key_digest: Annotated[Text, Spec("Digest of all record keys, the same before and after")] = UNSET
     from_version: Annotated[Count, Spec("The table version before")] = UNSET
@@ -49,7 +49,7 @@ class UpgradeResult(KindResult, frozen=True, kw_only=True):
     indexes: Annotated[Texts, Spec("Partitions of the metadata table before")] = UNSET
     indexes_dropped: Annotated[Texts, Spec("Indexes that the version does not know, which are dropped")] = UNSET
     backup_files: Annotated[Count, Spec("Files that the backup copies")] = UNSET
-    backup_bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    backup_bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     undone: Annotated[Flag, Spec("Whether an upgrade that had not ended was undone before")] = UNSET
 
 
@@ -57,7 +57,7 @@ KIND = Kind(
     JobKind.UPGRADE,
     "Upgrade",
     "Up",
-    "Changes the table version by Hudi's own upgrader, or takes it back. The writers must be stopped.",
+    "Raises or lowers the table version by Hudi's own upgrader. The writers must be stopped.",
     UpgradeParams,
     {"params": {"to_version": 9}, "dry_run": True},
     works_on=WorksOn.EVERYTHING,

@@ -99,7 +99,7 @@ class ReplacingParams(Parameters, frozen=True, kw_only=True):
 
 
 class ActiveWriterParams(ReplacingParams, frozen=True, kw_only=True):
-    """Parameters of such a job that Arrow can do."""
+    """Parameters of a job that replaces file groups and can let Arrow merge them."""
 
     engine: Annotated[
         CompactionEngine | None,

@@ -230,11 +230,11 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     candidates: list[str] | UnsetType = UNSET
     """Instants that can be archived; only in a dry run"""
     limits: list[ArchivalLimit] | UnsetType = UNSET
-    """What keeps more instants there"""
+    """Reasons for which more instants stay on the active timeline"""
     archived: int | UnsetType = UNSET
     """Instants that were archived"""
     last_archived: str | UnsetType | None = UNSET
-    """The last of them"""
+    """The last instant that was archived"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -246,7 +246,7 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -393,7 +393,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -439,7 +439,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -616,7 +616,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -666,7 +666,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -753,7 +753,7 @@ class BucketCountResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -803,7 +803,7 @@ class BucketCountResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -885,7 +885,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -935,7 +935,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1002,11 +1002,11 @@ class BucketIndexResult(Model, frozen=True, kw_only=True):
     misplaced: int | UnsetType = UNSET
     """Rows that are not in the file group of their bucket; only in a dry run"""
     writer_options: list[WriterOption] | UnsetType = UNSET
-    """Options that every Spark writer needs afterwards, in place of its options of before"""
+    """Options that every Spark writer needs afterwards, in place of those that it has now"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -1056,7 +1056,7 @@ class BucketIndexResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1164,7 +1164,7 @@ class BucketResizeResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -1214,7 +1214,7 @@ class BucketResizeResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1241,7 +1241,7 @@ class BucketRulesChange(Model, frozen=True, kw_only=True):
     before: str | UnsetType = UNSET
     """Before the job"""
     after: str | UnsetType = UNSET
-    """After it"""
+    """After the job"""
 
 
 class BucketsOfPartition(Model, frozen=True, kw_only=True):
@@ -1567,9 +1567,9 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     cleans: int | UnsetType = UNSET
-    """Cleans into which they are divided"""
+    """Cleans into which the files are divided"""
     policy: str | UnsetType = UNSET
     """The policy that was applied"""
     retain: int | UnsetType = UNSET
@@ -1599,7 +1599,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     gone: list[str] | UnsetType = UNSET
     """Plans that do not exist any more"""
     scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
+    """Always false, because a job with `plans` schedules none"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1611,7 +1611,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1816,7 +1816,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -1866,7 +1866,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -2029,7 +2029,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
@@ -2039,7 +2039,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     log_files: int | UnsetType = UNSET
     """Log files"""
     log_bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these log files in bytes"""
     bytes_written: int | UnsetType = UNSET
     """Bytes of the new base files"""
     pending_plans: list[str] | UnsetType = UNSET
@@ -2063,7 +2063,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     gone: list[str] | UnsetType = UNSET
     """Plans that do not exist any more"""
     scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
+    """Always false, because a job with `plans` schedules none"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -2075,7 +2075,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -2459,7 +2459,7 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -2653,13 +2653,13 @@ class ExpiredPartition(Model, frozen=True, kw_only=True):
     modified: str | UnsetType | None = UNSET
     """The instant that wrote to it last"""
     file_groups: int | UnsetType = UNSET
-    """File groups in it"""
+    """File groups in the partition"""
     files: int | UnsetType = UNSET
-    """Files in it"""
+    """Files in the partition"""
     rows: int | UnsetType | None = UNSET
-    """Rows in it"""
+    """Rows in the partition"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
 
 
 class FieldError(Model, frozen=True, kw_only=True):
@@ -2710,7 +2710,7 @@ class FileGroupNumbers(Model, frozen=True, kw_only=True):
     before: int | UnsetType = UNSET
     """Before the job"""
     after: int | UnsetType | None = UNSET
-    """After it; null if not known"""
+    """After the job; null if not known"""
 
 
 class FilesOut(Model, frozen=True, kw_only=True):
@@ -2796,7 +2796,7 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -3346,7 +3346,7 @@ class IndexCost(Model, frozen=True, kw_only=True):
     entries_per_commit: int | UnsetType = UNSET
     """Entries that a commit writes, at most"""
     bytes_per_commit: int | UnsetType = UNSET
-    """Their size in bytes, at most"""
+    """Size of these entries in bytes, at most"""
 
 
 class IndexDifference(Model, frozen=True, kw_only=True):
@@ -3422,7 +3422,7 @@ class IndexResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files of the latest file slices"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     partitions: list[str] | UnsetType = UNSET
     """Partitions of the metadata table that are built or dropped"""
     cost: IndexCost | UnsetType = UNSET
@@ -3450,7 +3450,7 @@ class IndexResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -3483,9 +3483,9 @@ class IndexShown(Model, frozen=True, kw_only=True):
     log_files: int | UnsetType = UNSET
     """Log files, which each reader merges"""
     bytes: int | UnsetType = UNSET
-    """Size of both in bytes"""
+    """Size of the base and log files in bytes"""
     age_seconds: float | UnsetType = UNSET
-    """Time since it was built"""
+    """Time since the index was built"""
 
 
 class JobDetail(Model, frozen=True, kw_only=True):
@@ -3791,7 +3791,7 @@ class KeyProof(Model, frozen=True, kw_only=True):
     rows_before: int | UnsetType = UNSET
     """Rows in the base files before"""
     key_digest_before: str | UnsetType = UNSET
-    """Digest of their keys"""
+    """Digest of the keys of these rows"""
     inserted: int | UnsetType = UNSET
     """Keys that only the logs have"""
     deleted: int | UnsetType = UNSET
@@ -4050,7 +4050,7 @@ class MetadataTableFiles(Model, frozen=True, kw_only=True):
     log_files: int | UnsetType = UNSET
     """Log files, which each reader merges"""
     bytes: int | UnsetType = UNSET
-    """Size of both in bytes"""
+    """Size of the base and log files in bytes"""
 
 
 class MetadataTableIn(Model, frozen=True, kw_only=True):
@@ -4141,7 +4141,7 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -4667,7 +4667,7 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
     strategy: str | UnsetType = UNSET
@@ -4693,7 +4693,7 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5392,7 +5392,7 @@ class RepairResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5513,7 +5513,7 @@ class ResizedBuckets(Model, frozen=True, kw_only=True):
     file_ids: list[str] | UnsetType = UNSET
     """File groups that are replaced"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these file groups in bytes"""
     because: str | UnsetType = UNSET
     """Why"""
     larger_share: float | UnsetType = UNSET
@@ -5572,7 +5572,7 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5660,13 +5660,13 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     instant: str | UnsetType = UNSET
     """The instant that is undone"""
     action: str | UnsetType | None = UNSET
-    """Its action"""
+    """Action of the instant"""
     state: str | UnsetType | None = UNSET
-    """Its state"""
+    """State of the instant"""
     operation: str | UnsetType | None = UNSET
-    """Its operation"""
+    """Operation of the instant"""
     file_groups: int | UnsetType | None = UNSET
-    """File groups that it wrote"""
+    """File groups that the instant wrote"""
     streams: list[str] | UnsetType = UNSET
     """Queries of Structured Streaming whose last batches are undone. Spark's checkpoint counts these batches as
     written, so the query does not write them again
@@ -5682,7 +5682,7 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5810,7 +5810,7 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -6121,7 +6121,7 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that it wrote to"""
     doubt: str | UnsetType | None = UNSET
-    """Why this is not repaired by itself: `itself`: an overwrite that replaced the file groups it wrote to;
+    """Why no repair of it starts by itself. `itself`: an overwrite replaced the file groups it had written to;
     `overwritten`: the owner's overwrite or deletion replaced the file groups; `order`: the order of completion
     is unknown; `clocks`: the writers' clocks disagree
     """
@@ -6179,8 +6179,8 @@ class SyncIn(Model, frozen=True, kw_only=True):
 
 class SyncParams(Model, frozen=True, kw_only=True):
     metastore_uris: str
-    """URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, after a slash
-    the id of another account. The administrator names the hosts that are allowed
+    """URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, followed by a
+    slash and the account's id if the account is another one. The administrator names the hosts that are allowed
     """
     database: str | UnsetType = UNSET
     """Database of the metastore"""
@@ -6241,7 +6241,7 @@ class SyncResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -6700,7 +6700,7 @@ class TtlStrategy(Word):
 
 
 class UpgradeIn(Model, frozen=True, kw_only=True):
-    """Changes the table version by Hudi's own upgrader, or takes it back. The writers must be stopped."""
+    """Raises or lowers the table version by Hudi's own upgrader. The writers must be stopped."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -6733,7 +6733,7 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows, the same before and after"""
     key_digest: str | UnsetType = UNSET
@@ -6761,7 +6761,7 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     backup_files: int | UnsetType = UNSET
     """Files that the backup copies"""
     backup_bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of these files in bytes"""
     undone: bool | UnsetType = UNSET
     """Whether an upgrade that had not ended was undone before"""
     refusals: list[ResultReason] | UnsetType = UNSET
@@ -6775,7 +6775,7 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What this means for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -7049,7 +7049,7 @@ class WorkLeft(Model, frozen=True, kw_only=True):
     partitions: int | UnsetType = UNSET
     """Partitions that are left to the next job"""
     bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
+    """Size of the files that are left, in bytes"""
     plans: list[str] | UnsetType = UNSET
     """Plans that are left"""
 
