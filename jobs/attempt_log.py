@@ -14,7 +14,7 @@ from hashlib import sha256
 from jobs.contract import MOST_LINE_CHARACTERS, MOST_LOG_CHARACTERS, MOST_LOG_LINES, LogLevel, LogLine
 from jobs.logs import at, current_ids, log_context, stack_of
 
-# Bytes that wait while the attempt's service is away. The oldest lines are dropped first.
+# Bytes of lines that wait while the service does not answer. The oldest lines are dropped first.
 _MOST_WAITING = 1024 * 1024
 _MOST_STACKS = 1000
 # The frames of a Java stack trace.

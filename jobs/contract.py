@@ -237,7 +237,7 @@ class Progress(JsonMapped):
 
 
 WAITS_FOR = ": waits for "
-"""Between the name of a step and what it waits for."""
+"""The text between the name of a step and what the step waits for."""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def is_json() -> bool:
 
 
 def current_format() -> LogFormat:
-    """Returns the format of this process, for those that it starts."""
+    """Returns the format of this process, which the processes that it starts use as well."""
     return LogFormat.JSON if is_json() else LogFormat.TEXT
 
 

@@ -38,7 +38,7 @@ class TableGoneError(JobError):
 
 
 class OperationsHiddenError(NotProvedError):
-    """Not even Hudi merges such logs as their writer meant them."""
+    """Hudi's own merge of such logs also differs from what their writer meant."""
 
     type = "operations-hidden"
     title = "The newest file of the table lacks the changes of rows (`_hoodie_operation`) that older logs have"
@@ -47,7 +47,7 @@ class OperationsHiddenError(NotProvedError):
         " such writer any more, `engine` `hudi` takes the rows as readers see them now, also those that were deleted."
     )
     why = (
-        "A delete is a row of a log there, with the operation D. Hudi's readers know of operations only while the"
+        "In such logs a delete is a row with the operation D. Hudi's readers know of operations only while the"
         " newest file has the column. Spark's writers leave the column out, so readers see deleted rows until the next"
         " commit of Flink. A job that rewrites the logs meanwhile would bring these rows back for good."
     )

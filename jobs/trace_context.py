@@ -15,7 +15,8 @@ _JOB = re.compile(r"job_(?!0{16})([0-9a-f]{16})")
 
 
 def span_id_of(job_id: str) -> str | None:
-    """Returns the id of the span of a job: the job's own digits, so that its attempts know it before it has ended."""
+    """Returns the id of the span of a job. It consists of the job's own digits, so that the attempts know it before the
+    job has ended."""
     found = _JOB.fullmatch(job_id)
     return found[1] if found else None
 

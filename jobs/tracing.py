@@ -123,7 +123,7 @@ class Steps:
     def __init__(self) -> None:
         self._open = ExitStack()
         self.begun: list[tuple[datetime, str]] = []
-        """The beginning and the `traceparent` of each one."""
+        """For each step, its beginning and its `traceparent`."""
 
     def begin(self, name: str) -> None:
         self.end()

@@ -7,7 +7,7 @@ import re
 WEB_URL = (
     r"^https?://(?:[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?(?:[/?#][!#-;=?-\[\]_a-z~]{0,1700})?$"
 )
-"""A regular expression without what ends an attribute or begins another address."""
+"""A regular expression without the characters that end an attribute or begin another address."""
 
 APPLICATION_ID = r"^[A-Za-z0-9_.-]{1,128}$"
 """The id of an application of Spark, as its cluster managers give it."""

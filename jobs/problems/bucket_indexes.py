@@ -20,9 +20,9 @@ BUCKET_INDEX_NOT_REGISTERED: Final = ProblemType(
     "bucket-index-not-registered",
     "The table has adopted a bucket index, but is registered without one",
     why="Hudi's clustering gives the rows file groups that belong to no bucket, and the next upsert of a writer with"
-    " the bucket index fails (NumberFormatException). A commit on the timeline says that it has adopted this one,"
-    " and all its file groups are buckets. The worker of that job may have died before the table was registered with"
-    " the index.",
+    " the bucket index fails (NumberFormatException). A commit on the timeline says that it has adopted a bucket"
+    " index for this table, and all file groups are buckets. The worker of that job may have died before the table"
+    " was registered with the index.",
     example="20260101120000000 has adopted 8 buckets by id",
     hint="Start a `bucket_index` job with `adopt` again: if all rows are in their buckets, it changes no file, and the"
     " service registers the index.",
@@ -30,9 +30,9 @@ BUCKET_INDEX_NOT_REGISTERED: Final = ProblemType(
 KEYS_TWICE_IN_PARTITION: Final = ProblemType(
     "keys-twice-in-partition",
     "Keys exist more than once in their partition",
-    why="Rows with the same key go to the same bucket, where Hudi takes them for versions of one row: an update changes"
-    " all of them in a base file, a delete removes all, and a merge with logs keeps one. The present index lets some"
-    " of them be. So no choice of the job would keep every row as it is.",
+    why="Rows with the same key go to the same bucket, where Hudi takes them for versions of one row: an update"
+    " changes all of them in a base file, a delete removes all, and a merge with logs keeps one. The present index"
+    " may leave some of these rows alone. So no bucket index would keep all of them as they are.",
     example="12 rows in '2026-01-01'",
     hint="Decide which row is right, and write the partition again without the others (`insert_overwrite`).",
 )
@@ -49,8 +49,8 @@ HASH_FIELDS_NOT_IN_KEY: Final = ProblemType(
     "hash-fields-not-in-key",
     "The hash fields are not fields of the record key",
     why="The bucket of a row is computed from its stored record key, so each hash field must be a field of the key."
-    " Hudi refuses writers whose hash field is not (`HoodieIndexConfig`). A table without a record key, whose keys Hudi"
-    " generates, cannot have a bucket index, because no writer could find a row again.",
+    " Hudi refuses a writer with any other hash field (`HoodieIndexConfig`). A table without a record key, whose"
+    " keys Hudi generates, cannot have a bucket index, because no writer could find a row again.",
     example="hash field city; the record key is id",
     hint="Leave `hash_fields` out, or name fields of the record key.",
 )

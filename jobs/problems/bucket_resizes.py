@@ -18,8 +18,8 @@ HASH_FIELDS_NOT_PROVED: Final = ProblemType(
     "hash-fields-not-proved",
     "The fields that writers hash are neither declared nor proved",
     why="Writers of a table whose record key has several fields may hash some of them only"
-    " (`hoodie.bucket.index.hash.field`), which no file says. Rows prove the fields if two buckets of a partition have"
-    " 30 rows at least: one bucket holds every hash.",
+    " (`hoodie.bucket.index.hash.field`), which no file says. Rows prove the fields only if two buckets of a"
+    " partition have at least 30 rows each, because a single bucket holds every hash.",
     hint='PATCH the table\'s `hudi_options` with `{"hoodie.bucket.index.hash.field": ...}`, as its writers have it.',
 )
 HASHING_METADATA_NOT_SOUND: Final = ProblemType(

@@ -9,9 +9,9 @@ from jobs.problems.problem_type import ProblemType
 INDEX_NOT_OFFERED: Final = ProblemType(
     "index-not-offered",
     "Indexes of this type are not built by a job",
-    why="Hudi 1.2 takes the entries of a secondary index from the record index, and uses an expression index for every "
-    "filter on its column, whatever the expression is, so that queries miss rows. A job does not build an index that "
-    "it cannot prove to give all rows.",
+    why="Hudi 1.2 takes the entries of a secondary index from the record index. Hudi uses an expression index for"
+    " every filter on its column, whatever the expression is, so queries miss rows. A job does not build an index that"
+    " it cannot prove to give all rows.",
     example="expression",
     hint="`CREATE INDEX` of Spark SQL builds it. The job can verify and drop it.",
 )
@@ -25,8 +25,9 @@ INDEX_NOT_PROVED: Final = ProblemType(
 INDEX_NOT_KEPT: Final = ProblemType(
     "index-not-kept",
     "The table may have writers or readers for which the index is not proved to work",
-    why="Every commit has to write its entries. A commit without them leaves rows that lookups and queries do not find."
-    " Only writers and readers of Spark with Hudi 1.1 and later were tested with an index that a job has built.",
+    why="Every commit has to write the entries of the index for its rows. A commit without them leaves rows that"
+    " lookups and queries do not find. Only writers and readers of Spark with Hudi 1.1 and later were tested with"
+    " an index that a job has built.",
     example="writers declared: Hudi 0.15.0",
     hint="Give them a newer Hudi first, and declare its version. Flink: PATCH the table with"
     ' `{"writers": {"engines": ["spark"], ...}}` if no Flink job writes it any more.',

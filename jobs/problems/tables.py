@@ -111,14 +111,14 @@ COLUMNS_CHANGED: Final = ProblemType(
 SCHEMA_ON_READ_FORGOTTEN: Final = ProblemType(
     "schema-on-read-forgotten",
     "The latest commit was written without schema on read, after columns were renamed or replaced",
-    why="Hudi's readers follow the latest commit. Since its writer had no schema on read, they look for the columns of "
-    "older files by their names of now: they find no values in renamed columns, and those of dropped columns in ones "
-    "that were added again. Files that are rewritten meanwhile stay like this.",
+    why="Hudi's readers follow the latest commit. Since its writer had no schema on read, they look for the columns"
+    " of older files by their present names: they find no values in renamed columns, and find values of dropped"
+    " columns in columns that were added again. Files that are rewritten meanwhile stay like this.",
     example="city -> town",
-    hint="Roll the commits without schema on read back (`rollback`), and write their rows again with "
-    "`hoodie.schema.on.read.enable=true`, which all writers need; or restore a savepoint. If columns were only renamed,"
-    " any `ALTER TABLE` with that option, such as one of a comment, brings their values back as well; if one was "
-    "dropped, added or moved, it would mix all of them up.",
+    hint="Roll the commits without schema on read back (`rollback`), and write their rows again with"
+    " `hoodie.schema.on.read.enable=true`, which all writers need; or restore a savepoint. If columns were only"
+    " renamed, any `ALTER TABLE` with that option, such as one of a comment, brings their values back as well. If"
+    " a column was dropped, added or moved, such a statement would mix up the values of all columns.",
 )
 INDEX_MAPS_KEYS_TO_FILES: Final = ProblemType(
     "index-maps-keys-to-files",
@@ -156,8 +156,8 @@ SEVERAL_FILE_GROUPS_PER_BUCKET: Final = ProblemType(
 SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
     "schema-not-reproducible",
     "A rewritten file would not have exactly the Parquet schema of its input",
-    why="Arrow would store some column with another type or other levels than the writer did. Readers that check types"
-    " would fail on the new file, or read other values, so the job refuses before it writes.",
+    why="Arrow would store some column with another type or other levels than the writer did. Some readers would fail"
+    " on the new file, and others would read wrong values, so the job refuses before it writes.",
     example="f1-0_0-1-2_20260101120000000.parquet: INT96 ts would become INT64 ts",
     hint="An old type such as INT96 disappears when Hudi's current writer writes the rows again. For any other type "
     "this job is impossible; compaction, cleaning and the audit still work.",
@@ -229,9 +229,9 @@ KEYS_IN_OTHER_PARTITIONS: Final = ProblemType(
     " options of the writer (`hoodie.*.index.update.partition.path`) say which of the partitions keeps the key.",
     example="'k17' in '2026-01-01' and '2026-01-02'",
     hint="If a key may be in several partitions, PATCH the table's `hudi_options` with"
-    ' `{"hoodie.index.type": "SIMPLE"}` or `"BLOOM"`, as its writers have it. If not, declare theirs (`GLOBAL_SIMPLE`,'
-    " `GLOBAL_BLOOM`), so that older rows are left out, and delete the rows of keys in the partitions that shall not"
-    " have them; or leave the rows of the stale write where they are (`accepted`).",
+    ' `{"hoodie.index.type": "SIMPLE"}` or `"BLOOM"`, as its writers have it. If not, declare the global index of the'
+    " writers (`GLOBAL_SIMPLE`, `GLOBAL_BLOOM`), so that older rows are left out, and delete the rows of keys in the"
+    " partitions that shall not have them; or leave the rows of the stale write where they are (`accepted`).",
 )
 PARAMS_INVALID: Final = ProblemType(
     "params-invalid",
@@ -265,9 +265,9 @@ INSTANTS_UNKNOWN: Final = ProblemType(
 ROWS_THERE_TWICE: Final = ProblemType(
     "rows-there-twice",
     "Keys of these commits have rows in other file groups as well",
-    why="A writer that goes on with file groups of before a clustering or an overwrite does not find the rows that are"
-    " elsewhere now. If neither the timeline nor the history has what replaced these file groups, readers see both rows"
-    " of each such key, and nothing tells which one is right.",
+    why="A writer that still uses the file groups from before a clustering or an overwrite does not find rows that"
+    " were moved since. If neither the timeline nor the history has what replaced these file groups, readers see"
+    " both rows of each such key, and nothing tells which one is right.",
     example="20 keys of 20260101120000000",
     hint="Copy the history back if you have a copy. Otherwise stop the writer, and `rollback` these commits, the latest"
     " first; or write the partitions again (`insert_overwrite`) with the right row of each key.",

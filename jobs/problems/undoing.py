@@ -48,9 +48,10 @@ WRITER_ACTIVE: Final = ProblemType(
     retriable=True,
 )
 WITHOUT_HEARTBEAT: Final = (
-    "Its writer has failed, or sends no heartbeats. If all writers retry conflicts, declare it with their version:"
-    ' PATCH the table, for example, with `{"writers": {"hudi_version": "1.2.0", "retry_conflicts": true}}`. Otherwise'
-    ' stop all writers, PATCH `{"writers": {"stopped": true}}`, and roll back two minutes after the write began.'
+    "The writer of the instant has failed, or sends no heartbeats. If all writers retry conflicts, declare it with"
+    ' their version: PATCH the table, for example, with `{"writers": {"hudi_version": "1.2.0", "retry_conflicts":'
+    ' true}}`. Otherwise stop all writers, PATCH `{"writers": {"stopped": true}}`, and roll back two minutes after the'
+    " write began."
 )
 """The hint of `WRITER_ACTIVE` for a write that has no heartbeat which could expire, as after a failed write."""
 
@@ -72,8 +73,9 @@ NOT_A_PLAIN_WRITE: Final = ProblemType(
 OVERWRITE_HIDES_ITSELF: Final = ProblemType(
     "overwrite-hides-itself",
     "An overwrite has replaced the file groups to which it wrote; its rows cannot be told from removed ones",
-    why="Flink gives file groups fixed ids under non-blocking concurrency control, also in an `INSERT OVERWRITE` (Hudi"
-    " 1.2.0), which therefore replaces what it writes. Readers see neither its rows nor those from before.",
+    why="Flink gives file groups fixed ids under non-blocking concurrency control. An `INSERT OVERWRITE` of Flink"
+    " then replaces the file groups that it writes (Hudi 1.2.0). Readers see neither its rows nor those from"
+    " before.",
     example="20260101120000000",
     hint="Roll it back, as long as it is the latest commit; later ones have to be rolled back first. If the rows are"
     " not needed, name it in `accepted`.",
