@@ -37,11 +37,11 @@ def hint_about(table: HudiTable, pending: Iterable[Instant]) -> str | None:
 def requests(table: HudiTable) -> list[str]:
     """Returns the pending replacecommits that have been requested for an hour without a heartbeat.
 
-    Hudi's `run_ttl` leaves one if no partition has expired: it requests the instant, and fails when it completes it
-    (1.2.0). Others are of writers in single-writer mode that failed before they wrote. If such a writer does live, its
-    next step fails, because the requested instant is gone (`ActiveTimelineV2.transitionPendingState`); until then it
-    has written no file. Hudi's writers take back a request without a heartbeat at once (LAZY). Instants of Flink do not
-    count: see `jobs.protocol.writers.dead_writes`.
+    Hudi's `run_ttl` (1.2.0) leaves such a request if no partition has expired: it requests the instant, and fails when
+    it completes the instant. A writer in single-writer mode leaves one if it fails before it writes. If the writer of
+    such a request is alive after all, it has written no file yet, and its next step fails, because the requested
+    instant is gone (`ActiveTimelineV2.transitionPendingState`). Hudi's writers with the policy LAZY take back a request
+    without a heartbeat at once. Instants of Flink do not count: see `jobs.protocol.writers.dead_writes`.
     """
     if table.may_have_flink:
         return []

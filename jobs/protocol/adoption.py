@@ -1,4 +1,5 @@
-"""The bucket index that a job has given to a table, by the table's timeline. Usually the registration has it, too."""
+"""Reads from a table's timeline which bucket index a job has given to the table. Usually the registration has the
+index, too."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Ar
 
 def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
     """Yields the commits with the last positions of streams. A stream that does not find its last position starts over,
-    and writes rows twice or out of order. Each commit of a stream has its next position, so the last one is archived
-    only if other writers commit in between."""
+    and writes rows twice or out of order. Each commit of a stream has the stream's next position, so the last position
+    is archived only if other writers go on committing after it."""
     newest = newest_positions((each.write.instant, each.extra) for each in commits)
     for (key, query), instant in sorted(newest.items(), key=lambda item: item[1]):
         if table.now() - wall_clock(instant) < RESUMED:
@@ -137,9 +137,9 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Archiva
 
 
 def _of_schema_on_read(table: HudiTable, instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:
-    """Yields the latest commit with the history of the schema. Hudi (1.2.0) takes no history of a commit that has left
-    the active timeline, and without it readers find no values in renamed columns
-    (`FileBasedInternalSchemaStorageManager.getValidInstants`). Compactions write none."""
+    """Yields the latest commit with the history of the schema. Hudi (1.2.0) ignores the history in a commit that has
+    left the active timeline, and without a history readers find no values in renamed columns
+    (`FileBasedInternalSchemaStorageManager.getValidInstants`). Compactions write no history."""
     if not merging.has_schema_on_read(table):
         return
     written = {match[1] for name in table.files_in(_HISTORIES) if (match := _HISTORY.fullmatch(name))}

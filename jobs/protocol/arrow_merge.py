@@ -1,6 +1,6 @@
-"""Checks before Arrow executes a compaction plan that its merge is proved to be equal to Hudi's own. The checks write
-nothing. Each reason against Arrow is a typed `Problem`. Reasons in the log files themselves (kinds of blocks, partial
-updates) are found while these are read."""
+"""Checks whether the merge of a compaction plan by Arrow is proved to be equal to Hudi's own, before Arrow executes the
+plan. The checks write nothing. Each reason against Arrow is a typed `Problem`. Reasons in the log files themselves
+(kinds of blocks, partial updates) are found while the files are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The retention of a clean: what its parameters say, and what consumers and sessions need beside that."""
+"""The number of commits, hours or versions that a clean retains: the number in its parameters, or more if consumers or
+sessions need more."""
 
 from __future__ import annotations
 
@@ -62,9 +63,9 @@ class CleanRetention:
 
 def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:
     """Returns the number of commits to retain so that Hudi's cleaner keeps what the last `retain` commits replaced.
-    `commits` are in the order of completion. Hudi counts back by the start times of commits. If others began later and
-    completed earlier than a long commit, the files that it replaced would be deleted as soon as it has completed, and
-    running queries would fail.
+    `commits` are in the order of completion. Hudi counts back by the start times of commits. If other commits began
+    later than a long commit and completed earlier, Hudi would delete the files that the long commit replaced as soon as
+    it has completed, and running queries would fail.
 
     `has_sessions`: sessions of Spark SQL write the table. Such a session plans a query with the files that it has
     cached since its last statement. So that table services in between do not make the query fail, only commits that

@@ -21,9 +21,9 @@ from jobs.problems.plans import CLEAN_DELETES_FILES_OF_CONSUMER, CONSUMER_BEHIND
 
 
 def first_needed(commits: Sequence[Commit], consumers: Sequence[Consumer]) -> int | None:
-    """Returns the index of the commit that the consumer furthest behind has read; None if there are no consumers.
-    `commits` are in the order of completion. The table as of that commit and all later commits are needed. If a
-    consumer's instant is not among them, the last commit before all later instants is taken."""
+    """Returns the index in `commits` of the commit that the slowest consumer has read; None if there are no consumers.
+    `commits` are in the order of completion. Consumers need the table as of that commit, and all later commits. If a
+    consumer's instant is not among the commits, the commit before the first later one counts."""
     places = [_place(commits, each.instant) for each in consumers]
     return min(places, default=None) if commits else None
 

@@ -30,17 +30,17 @@ class Switch:
     buckets: BucketChange | None = None  # None if rows keep their buckets.
     complete: frozenset[str] = frozenset()  # Contracted partitions in which every bucket is known to have a file group.
     earlier: tuple[BucketRules, ...] = ()  # The rules before those of `buckets.old`; a writer may still know them.
-    hashes_keys: bool = True  # Whether the hash is one of the whole record key; else many rows may share a bucket.
+    hashes_keys: bool = True  # Whether the whole record key is hashed; else many rows may share a hash.
 
     def verdict(self, touched: Touched) -> Verdict:
         """Decides whether a write to these file groups knows of the switch.
 
-        A write to a replaced file group does not know the switch, however late it is. A bucket that never existed
-        before proves that the write uses the new number, and one that no longer exists that it uses an old one. Many
-        keys in old buckets alone make it improbable that the write uses a larger new number. If the new number divides
-        all old ones, rows in the buckets that still exist are correct by any number. An inflight instant does not
-        name the buckets of rows whose file groups do not exist yet; if every bucket of a smaller number has a file
-        group, such rows are for a bucket that no longer exists.
+        A write to a replaced file group does not know the switch, however late the write is. A bucket that did not
+        exist before the switch proves that the write uses the new number, and a bucket that no longer exists proves an
+        old number. If all of many keys are in old buckets, it is improbable that the write uses a larger new number. If
+        the new number divides all old ones, rows in the remaining buckets are right by each of the numbers. An inflight
+        instant does not name the buckets of rows whose file groups do not exist yet. If every bucket of a smaller
+        number has a file group, such rows are for a bucket that no longer exists.
         """
         if hits(touched.keys, self.replaced):
             return Verdict.STALE

@@ -43,7 +43,7 @@ _PARTITION = {
 }
 _PREFIX = {"secondary": SECONDARY, "expression": EXPRESSION}
 _PROVED_SINCE = (1, 2)
-# Table versions on which a build was tried with writers of Hudi 1.2 before and after it.
+# Table versions on which a build was tried. Writers of Hudi 1.2 committed before and after it.
 _PROVED_ON = {
     "record": (6, 8, 9),
     PARTITIONED: (9,),

@@ -17,8 +17,8 @@ _MOST_NAMED = 5
 
 
 def described(table: HudiTable, plans: Iterable[Instant]) -> list[LeftPlan]:
-    """Describes pending instants of table services. Hudi records no maker: this service notes its last plan, and Flink
-    leaves marks on the table."""
+    """Describes pending instants of table services. Hudi does not record who has made a plan. A note of this service
+    about its last plan and the marks of Flink on the table show that."""
     owner, others = PlanOwner(table, ""), Maker.FLINK if table.may_have_flink else Maker.OTHER
     found = []
     for item in plans:

@@ -13,8 +13,8 @@ from jobs.hudi.table import HudiTable
 from jobs.protocol import abandoned
 from jobs.protocol.writers import ENDED_AFTER
 
-# A writer in single-writer mode sends no heartbeats. If writers are declared as stopped, one that began this recently
-# may still be ending.
+# A writer in single-writer mode sends no heartbeats. If the owner declares writers as stopped, a writer that began this
+# recently may still be ending.
 ENDING = timedelta(minutes=2)
 # A rollback deletes the files of one write, which takes minutes at most.
 ROLLED_BACK_BY = timedelta(hours=1)
@@ -23,9 +23,10 @@ REMOVED_BY = timedelta(minutes=10)
 
 
 def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers_stopped: bool) -> bool:
-    """Returns whether nobody works on a pending instant: its heartbeat has expired; or it has none, and the writers
-    retry conflicts (see `dead_writes`) or are stopped, or it has only been requested (`abandoned`). If Flink may write
-    the table, the writers must be stopped, because a restarted Flink job commits its earlier instant."""
+    """Returns whether nobody works on a pending instant. Its heartbeat has expired; or it has none, and the writers
+    either retry conflicts (see `dead_writes`) or are stopped; or its writer has abandoned it (`abandoned.requests`). If
+    Flink may write the table, the writers must be stopped, because a restarted Flink job commits its earlier
+    instant."""
     stopped = writers_stopped or table.declared.writers_stopped
     if item.requested in abandoned.requests(table):
         return True
@@ -72,7 +73,7 @@ def old_markers(table: HudiTable, client: WriteClient) -> list[str]:
 
 
 def _is_before(instant: str, moment: datetime) -> bool:
-    """Returns False also for a folder whose name is not an instant."""
+    """Returns whether the instant is before this moment; False for a name that is not an instant."""
     with suppress(ValueError):
         return wall_clock(instant) < moment
     return False

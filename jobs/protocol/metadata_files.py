@@ -1,5 +1,5 @@
-"""Finds damaged base files (HFiles) of the metadata table. The files are read without Hudi, whose JVM may still have
-their blocks in a cache."""
+"""Finds damaged base files (HFiles) of the metadata table. Hudi does not read the files here, because its JVM may still
+have their blocks in a cache."""
 
 from __future__ import annotations
 

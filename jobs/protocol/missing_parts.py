@@ -70,8 +70,8 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
 
 
 def timeline_of_metadata(table: HudiTable) -> set[str]:
-    """Returns the names of the files on the metadata table's timeline, which has a folder of its own from table version
-    8 on, and of the others beside it."""
+    """Returns the names of the files on the metadata table's timeline, and of its properties beside them. The timeline
+    has a folder of its own since table version 8."""
     return table.files_in(_PROPERTIES) | table.files_in(_TIMELINE)
 
 

@@ -1,4 +1,4 @@
-"""Rows that have left a partition of a table with a global record index, of which only logs of the partition know.
+"""Finds rows that have left a partition of a table with a global record index, if only the partition's logs show that.
 
 When a partition is deleted, Hudi (1.2.0) deletes the index entries of all keys in its base files
 (`SparkHoodieBackedTableMetadataWriter`, `getRecordIndexReplacedRecords`), also those of rows that a writer has moved to
@@ -28,8 +28,8 @@ _KEYS = f"{RECORD_KEY} string, {PARTITION_PATH} string"
 
 
 class MovedRows:
-    """The partitions whose deletion would take entries of other partitions out of the record index, with the reason.
-    They are cached as long as the files are the same."""
+    """Finds the partitions whose deletion would take entries of other partitions out of the record index, with the
+    reason. The results are cached as long as the files are the same."""
 
     def __init__(self, table: HudiTable) -> None:
         self._table = table
@@ -59,7 +59,7 @@ def _found(table: HudiTable, partitions: Sequence[Expired]) -> dict[str, Problem
         gone = before.join(now, [PARTITION_PATH, RECORD_KEY], "left_anti")
         left = gone.cache()
         try:
-            # Usually none has left, and then the index need not be read.
+            # Usually no row has left, and then the index need not be read.
             if left.isEmpty():
                 return {}
             away = index_entries.partitions_of_keys(table, left).where(F.col("there") != F.col(PARTITION_PATH))

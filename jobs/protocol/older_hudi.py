@@ -50,8 +50,8 @@ def of_readers(table: HudiTable) -> list[Problem]:
 
 
 def may_misread_deletes(table: HudiTable) -> bool:
-    """Returns whether a writer is declared that may not read deletes in the logs of the metadata table's indexes, such
-    as a clean leaves them there for each deleted file.
+    """Returns whether a declared writer may fail to read deletes in the logs of the metadata table's indexes. A clean
+    writes such a delete for each deleted file.
 
     Hudi before 1.1 reads them by Avro's generated classes (`HoodieDeleteBlock.deserialize`, 1.0.2). Avro looks a class
     up once, in the class loader of the thread. If that is a thread of a parallel stream and Spark has loaded the bundle

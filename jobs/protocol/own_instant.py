@@ -1,8 +1,8 @@
 """The pending instant of a replacement: whether it is still the job's own, its files, and what remains of it.
 
-Hudi finds files that are in no commit, or whose instant is rolled back, by their markers alone. Somebody may have
-removed these, as Hudi's procedure `delete_marker` does. Readers that list the storage would see the rows of a file that
-remains once more: at once if the instant completes, and otherwise when the instant and its rollback are archived.
+Hudi finds files of uncommitted or rolled-back instants by their markers alone. Somebody may have removed the markers,
+for example by Hudi's procedure `delete_marker`. If such a file remains, readers that list the storage see its rows a
+second time: at once if the instant completes, and otherwise when the instant and its rollback are archived.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: S
 
 
 def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> set[str]:
-    """Makes the markers of all base files of the instant again if some are gone, or if there are none. `written` are
-    files that have had markers. The lock must be held. Lists all partitions only if markers are missing.
+    """Makes the markers of all base files of the instant again if some or all are gone. `written` are files that have
+    had markers. The lock must be held. Lists all partitions only if markers are missing.
 
-    Returns the announced files that are not `written`, relative to the base path: those of tasks that have failed, or
-    whose executor was lost and may go on."""
+    Returns the announced files that are not `written`, relative to the base path. Tasks have announced them that have
+    failed, or whose executor was lost and may go on."""
     marked = client.late_files.marked_files(instant)
     known = {"/".join(filter(None, (file.partition, file.file_name))) for file in written}
-    # An attempt that does not know the files of an earlier one cannot compare.
+    # Without `written` only the note of an attempt that died here shows that markers are missing.
     if marked and (known <= marked if known else not client.late_files.lacks_markers(instant)):
         return marked - known
     found = client.late_files.files_of({instant: instant}).get(instant, set()) - marked
-    # Before table version 8 all recent logs are found as well.
+    # Before table version 8 `files_of` also finds all recent logs.
     parsed = {path: parse_base_file_name(path.rpartition("/")[2]) for path in sorted(found)}
     if unmarked := [path for path, name in parsed.items() if name and name.instant == instant]:
         client.late_files.announce(instant, unmarked)

@@ -1,7 +1,7 @@
 """Ensures that a pending plan of compaction or clustering has only one runner, because a second one corrupts the table
 (Hudi #18012). Hudi 1.2 does not ensure that: a compaction sends heartbeats only in multi-writer mode, a clustering
-never does, and every runner of an inflight plan first rolls back the files of another one. So an INFLIGHT plan, which
-somebody has begun, is begun again only if its runner is proved dead (`PlanOwner.check`).
+never does, and every runner of an inflight plan first rolls back the files of the runner before it. So an INFLIGHT
+plan, which somebody has begun, is begun again only if its runner is proved dead (`PlanOwner.check`).
 
 A job that begins a plan writes a note to the table: the plan, the job, the process, and the time of the inflight file
 by the storage's clock. Anybody who begins the plan again makes another inflight file, so a matching note proves who
@@ -110,10 +110,10 @@ class PlanOwner:
 
     def begun_by_living(self) -> str | None:
         """Returns the compaction that an earlier attempt of this job has begun, unless the process of that attempt is
-        proved dead. One that was suspended between the commits of metadata table and table completes the instant when
-        it goes on: Hudi (1.2.0) looks only whether the inflight file exists, and the next runner of the plan makes it
-        again. A completed instant has its time in its name since table version 8, so there would be two of them, one
-        with files that are gone."""
+        proved dead. A process that was suspended after its commit to the metadata table completes the instant when it
+        goes on, because Hudi (1.2.0) only looks whether the inflight file exists, and the next runner of the plan makes
+        that file again. Since table version 8 the name of a completed instant has its completion time. So the timeline
+        would have the instant twice, once with files that are gone."""
         for item in plan_instants(self._table, {COMPACTION}):
             note = self._note_of(item)
             if note is not None and note["job"] == self._signature["job"] and not has_died(note):
@@ -199,7 +199,7 @@ class PlanOwner:
         return frozenset(item.requested for item in self._table.instants() if item.state == "COMPLETED")
 
     def _undone(self, client: WriteClient) -> list[str]:
-        """Returns the rolled back instants that had completed when the plan was begun. A rollback first makes its
+        """Returns the rolled-back instants that had completed when the plan was begun. A rollback first makes its
         instant a pending one again."""
         gone = self._read_from - self._completed()
         return sorted(gone & {*self._table.rollbacks(), *client.pending_rollbacks().values()}) if gone else []

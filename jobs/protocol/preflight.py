@@ -55,12 +55,12 @@ from jobs.problems.tables import (
 from jobs.protocol import abandoned, left_plans, older_hudi, repeated_file_ids, writer_engines
 from jobs.storage.paths import Storage
 
-# Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
+# Spark's row-wise bulk_insert omits the `-0` at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
 _WHOLE_ROWS = (
-    "Write the rows of these keys again as they should be, with all columns and with ordering values that are not below"
-    " those of now: a column without a value keeps that of an older row, which may be older than the lost one. Then run"
-    " a `repair` that names the instants in `accepted`."
+    "Write the rows of these keys again as they should be, with all columns and with ordering values that are not"
+    " below the present ones: a column without a value keeps that of an older row, which may be older than the lost"
+    " one. Then run a `repair` that names the instants in `accepted`."
 )
 
 
@@ -203,17 +203,17 @@ def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
 
 
 def consistent_hashing() -> Problem:
-    """Returns the refusal of consistent hashing, even if the table is registered without an index, because sorting
-    would break its buckets."""
+    """Returns the refusal of consistent hashing. It also holds for a table that is registered without an index, because
+    sorting would break the buckets."""
     return CONSISTENT_HASHING.because()
 
 
 def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str], scale: Scale) -> list[Problem]:
     """Returns the reasons against a rescale.
 
-    An expansion needs a larger multiple of each old number, a contraction a smaller divisor; but a contraction to one
-    number skips partitions that have this number already. A change to any number only needs one partition with another
-    number.
+    An expansion needs a larger multiple of each old number, and a contraction a smaller divisor. A contraction to one
+    number skips partitions that have this number already. A bucket count, which takes any number, only needs one
+    partition with another number.
     """
     numbers = {item: (buckets.old.buckets_of(item), buckets.new.buckets_of(item)) for item in partitions}
     problems: list[Problem] = []

@@ -42,7 +42,7 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
             table.reload()
             for instant in [item for item in unfinished if not _has_completed(table, item)]:
                 if table.state_of(instant) is None:
-                    # Either the instant was never begun, or others have rolled it back, or died while they did.
+                    # Either the instant was never begun, or others have rolled it back, or died during the rollback.
                     own_instant.remove_rest(table, client, instant, may_be_unmarked=False)
                 else:
                     logger.warning("rolling back %s, whose worker is dead", instant)
@@ -56,7 +56,7 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
 
 
 def remove_rest_of_plans(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> None:
-    """Removes the files of plans that earlier attempts have executed, and that are on the timeline no more. Somebody
+    """Removes the files of plans that earlier attempts have executed and that are no longer on the timeline. Somebody
     has rolled them back or made the table anew before the attempt died."""
     gone = [] if order.dry_run else [each for each in order.earlier_instants if _is_gone(table, each)]
     if gone:
@@ -79,7 +79,7 @@ def withdraw_begun(table: HudiTable, lock: TableLock, order: WorkOrder, context:
     with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
         table.reload()
         instant = owner.begun_by_living()
-        # Hudi finishes a rollback that was interrupted when it begins the plan again.
+        # When Hudi begins the plan again, it finishes a rollback that was interrupted.
         if instant and instant not in client.pending_rollbacks().values():
             logger.warning("removing the plan %s, whose runner may go on", instant)
             take_back(table, client, instant)

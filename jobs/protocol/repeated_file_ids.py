@@ -27,15 +27,16 @@ def non_blocking(slices: Iterable[FileSlice]) -> bool:
 
 def of_kafka_connect(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
     """Returns the refusal to replace file groups of Hudi's sink for Kafka Connect, which writes to the same file ids as
-    long as it exists, also after a new start. There is none if the owner has declared the last commit of a sink that
-    is gone, and the timeline has no later one."""
+    long as it exists, also after a new start. Nothing is refused if the owner has declared the last commit of a sink
+    that is gone, and the timeline has no later commit of it."""
     found = next((item for item in slices if kafka_connect.is_file_id(item.file_id)), None)
     if found is None:
         return []
     ended = table.declared.writers_kafka_connect_ended
     last = kafka_connect.last_commit((each.write.instant, each.write.operation) for each in table.commits())
     newest = max((item.requested for item in table.instants() if item.state == "COMPLETED"), default="")
-    # Once the sink's commits are archived, an instant that lies ahead would say nothing about those until then.
+    # The declared instant must not be later than the whole timeline. Once the sink's commits are archived, such an
+    # instant could hide later commits of the sink.
     if ended and last in (None, ended) and ended <= newest:
         return []
     seen = f"last commit {last}" if last else "no commit on the active timeline"

@@ -85,7 +85,7 @@ class Replacement:
         self._extra = extra
         self._unit = unit
         self._done: dict[Key, tuple[frozenset[FileSlice], list[WrittenFile]]] = {}
-        self._written: list[WrittenFile] = []  # Those of all rounds.
+        self._written: list[WrittenFile] = []  # The files of all rounds.
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
         self._timeline_at_lock: list[Instant] = []
@@ -228,7 +228,7 @@ class Replacement:
         """Rewrites slices that are new or have changed since they were rewritten, and drops slices that no longer
         exist."""
         rules = self._config.rules
-        # Hudi's own rescale takes no lock, and readers follow the config with the latest instant, which may be its one.
+        # Hudi's own rescale takes no lock, and readers follow its config if that has the latest instant.
         if rules and (found := self._table.bucket_rules()) != rules:
             raise BucketRulesChangedError(f"{rules} became {found}")
         self._require_inflight(outcome.instant)
@@ -288,9 +288,9 @@ class Replacement:
         return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
-        """Returns whether the changed slices should be rewritten before the lock is taken, while writers continue: if
-        rewriting them takes longer than the time limit of the lock, or if this is the pause between writes that the
-        commit needs, so that the lock is held as briefly as possible."""
+        """Returns whether the changed slices should be rewritten before the lock is taken, while writers continue. This
+        is so if rewriting them takes longer than the time limit of the lock. It is also so in the pause between writes
+        that the commit needs, because the lock shall be held as briefly as possible."""
         if self._config.may_leave_out and outcome.rounds > 1:
             return False
         changed = self._changed()[0]

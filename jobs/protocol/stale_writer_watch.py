@@ -156,8 +156,8 @@ class StaleWriterWatch:
         ]
 
     def _judge_archived(self) -> None:
-        """Judges the writes that writers have archived since. The oldest are archived first, so there may be some only
-        if all writes of the timeline are later than those of before the switch."""
+        """Judges the writes that writers have archived since. The oldest writes are archived first, so there are none
+        as long as a write from before the switch is still on the timeline."""
         newest = max(self._before.known, default="")
         first = min((item.requested for item in self._table.instants() if item.action in WATCHED), default="")
         if first <= newest or first == self._first:
@@ -168,7 +168,7 @@ class StaleWriterWatch:
             if instant not in self._judged and (instant > newest or instant in self._before.in_flight):
                 groups: dict[str, dict[str, int]] = {}
                 for path, file_id in commit.write.written:
-                    # The commit's other rows are not counted here, so few rows are proved to be stale by their number.
+                    # Only the inserted rows are known here, so few writes are proved stale by their number of rows.
                     groups.setdefault(path, {})[file_id] = commit.inserted.get((path, file_id), 0)
                 self._judge(instant, Touched(groups, {}))
 

@@ -20,7 +20,7 @@ def refusals(
     table: HudiTable, partitions: Collection[str] | None = None, *, had: Indexes | None = None
 ) -> list[Problem]:
     """Returns the refusal if these partitions have duplicate keys. Reads the keys only if the table has a record index,
-    or if there is one in `had`, the indexes of before. Without `partitions` it reads all partitions that the storage
+    or if `had`, the indexes before the job, has one. Without `partitions` it reads all partitions that the storage
     lists, without the metadata table."""
     found_in = [each for each in (indexes.indexes_of(table), had) if each and RECORDS in each.partitions]
     if not found_in:

@@ -40,8 +40,8 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
 
 
 def of_flink_with_ranges(evidence: str | None) -> list[Problem]:
-    """Returns the refusal to change the ranges of consistent hashing of a table that Flink may write, which no second
-    attempt and no stop of Flink can avoid."""
+    """Returns the refusal to change the ranges of consistent hashing of a table that Flink may write. Neither a second
+    attempt nor a stop of Flink can avoid it."""
     if evidence is None:
         return []
     title = "A Flink job may not go on with new ranges"
