@@ -99,7 +99,7 @@ PROBES: dict[str, Check] = {_HIDDEN: counted.hidden}
 """Checks that look rows up by their keys."""
 
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
-# The counts are left out: each has a check, whose finding says what to do.
+# Results with these members are not `clean`. A count needs no entry, because each count has a check with a finding.
 _WRONG = ("stale_writes", "findings", "unchecked")
 
 
@@ -134,8 +134,8 @@ def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], contex
     try:
         table = _as_left(table, result.details)
         checks = dict(PROOFS) if kind.audited else {}
-        # Hudi's `rollback_to_instant` takes no lock without the options of one, so it may have come right before the
-        # commit. Rows of other commits that were rolled back need no second look.
+        # Without the options of a lock Hudi's `rollback_to_instant` takes none, so a rollback may have come right
+        # before the commit. Rollbacks from before the job need no second look.
         if any(each.action == "rollback" and each.requested > min(instants) for each in table.instants()):
             checks[_ROLLED_BACK] = rolled_back.back
         return examine(table, checks, context) if checks else None
@@ -154,8 +154,8 @@ def _as_left(table: HudiTable, details: KindResult) -> HudiTable:
 
 
 def _counted(table: HudiTable) -> AuditResult:
-    """Returns the counts of files. There are none if a file of the timeline cannot be read, which a check then names,
-    because Hudi lists no file slices."""
+    """Returns the counts of files. If a file of the timeline cannot be read, Hudi lists no file slices, so there are no
+    counts, and a check names that file."""
     try:
         return _counts(table)
     except (CancelledError, LeaseLostError, TimedOutError):

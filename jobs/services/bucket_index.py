@@ -1,7 +1,7 @@
 """Adopts a bucket index on a table with a Bloom, simple or no index, and gives one up.
 
-To adopt: Spark routes all rows to buckets, once, and one replacecommit replaces all file groups. The rows keep their
-columns and meta columns. `giving_up_buckets` has the way back.
+An adoption routes all rows to buckets once, by Spark, and one replacecommit replaces all file groups. The rows keep
+their columns and meta columns. The module `giving_up_buckets` has the way back.
 
 Hudi (1.2) stores the index nowhere in the table and checks it nowhere, so the writers must be stopped, and get other
 options. The commit names the adopted index for the next attempt.
@@ -70,8 +70,8 @@ def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobConte
 
 @dataclass(frozen=True)
 class _Plan:
-    """The index to adopt, the instants of before, the slices, the rows of each partition by Hudi's readers, and the
-    refusals. `is_adopted`: an earlier job has committed it, but the table is registered without it."""
+    """The index to adopt, the instants before the job, the slices, the rows of each partition by Hudi's readers, and
+    the refusals. `is_adopted`: an earlier job has committed the index, but the table is registered without it."""
 
     index: BucketIndex
     instants: frozenset[str]
@@ -106,7 +106,7 @@ def _adopt(
             written = route_rows(table, work, chosen, index.num_buckets)
             _require_equal(counted, written)
         except JobError:
-            # The rows are read later than the files are listed.
+            # A write that came between the listing of the files and the reading of the rows explains the error better.
             refuse(_written_meanwhile(table, plan, instant))
             raise
         return written
@@ -146,7 +146,7 @@ def _written_meanwhile(table: HudiTable, plan: _Plan, own: str) -> list[Problem]
 
 
 def _require_equal(counted: Iterable[PartitionRows], written: Sequence[WrittenFile]) -> None:
-    """Raises RowsDifferError unless the files of each partition hold the keys that were read, each as often."""
+    """Raises RowsDifferError unless the files of each partition hold each key as often as it was read."""
     found: dict[str, KeyDigest] = {}
     for file in written:
         digest = found.get(file.partition, KeyDigest())
@@ -296,11 +296,11 @@ def _warnings(table: HudiTable) -> tuple[str, ...]:
     found = [
         "If a writer has a global index (GLOBAL_BLOOM, GLOBAL_SIMPLE), a key whose partition changes gets a second row"
         " afterwards: a bucket index looks for a key in its own partition only.",
-        "A writer that keeps its options of before is not refused by Hudi. Its new rows go to files of other buckets or"
-        " of none: an audit finds them, and another `adopt` brings them to their buckets.",
+        "Hudi does not refuse a writer that keeps its earlier options. The new rows of such a writer go to files of"
+        " other buckets or of none: an audit finds them, and another `adopt` brings them to their buckets.",
     ]
     if savepoints := savepoints_of(table):
-        found.append(f"After a restore to the savepoint {savepoints[0].instant} the table has its files of before.")
+        found.append(f"After a restore to the savepoint {savepoints[0].instant} the table has its earlier files again.")
     return tuple(found)
 
 

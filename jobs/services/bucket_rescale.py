@@ -1,12 +1,13 @@
 """Bucket rescale: expansion from N to kN buckets, contraction from kN to N, and change from N to any M, without a
 shuffle.
 
-A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of i+N, ..., i+(k-1)N: one task
-reads each slice once and writes it k times, and no other slice is touched (RFC-29, "multiple rehash"). A contraction is
-the inverse: one task reads the k slices of a new bucket and writes one. `rehash_job` has the general case. The commit
-is a replacecommit, and the hashing config of the same instant takes effect when it completes: data and number of
-buckets change in one atomic step, for every writer of Hudi 1.1 and later, whatever its own options are. (Hudi finds a
-config by its instant, not by the operation of the commit: `PartitionBucketIndexHashingConfig`, 1.1 and 1.2.)
+A row's bucket is `hash % N`. If there are kN buckets instead, a row of bucket i can only stay there or move to one of
+i+N, ..., i+(k-1)N. So one task reads each slice once and writes it k times, and no other slice is touched (RFC-29,
+"multiple rehash"). A contraction is the inverse: one task reads the k slices of a new bucket and writes one. The module
+`rehash_job` has the general case. The commit is a replacecommit, and the hashing config of the same instant takes
+effect when it completes: data and number of buckets change in one atomic step, for every writer of Hudi 1.1 and later,
+whatever its own options are. (Hudi finds a config by its instant, not by the operation of the commit:
+`PartitionBucketIndexHashingConfig`, 1.1 and 1.2.)
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _execute_delegated(
 
 def _merge_deletes(table: HudiTable, lock: TableLock, context: JobContext) -> None:
     """Compacts the metadata table, so that older writers do not find the deletes of the cleans. The lock must be held.
-    Beside a write in flight Hudi leaves later logs to the next compaction."""
+    If a write is in flight, Hudi leaves later logs to the next compaction."""
     context.step("compacting the metadata table for older writers")
     metadata_table.merge_logs(table, lock)
 

@@ -69,8 +69,8 @@ class Deletable:
 
 
 class Cleans:
-    """The cleans of one job, one after the other. `done` are those that were executed, `deletable` what those that the
-    job planned itself delete, and `late_files` the number of deleted files of fenced writers."""
+    """The cleans of one job, one after the other. `done` are the executed cleans, `deletable` is what the cleans delete
+    that the job has planned itself, and `late_files` the number of deleted files of fenced writers."""
 
     def __init__(
         self, table: HudiTable, lock: TableLock, context: JobContext, kept: CleanRetention, most_files: int
@@ -112,7 +112,7 @@ class Cleans:
                 continue
             self.deletable.add(plan)
             self.is_idle = self.is_idle and plan.is_empty
-            # A storage that deletes nothing would keep the job forever.
+            # A storage that deletes nothing would keep the job busy forever.
             if plan.is_last or not summary.deleted_files:
                 return
             last = plan.executed_as(summary.instant)
@@ -124,7 +124,8 @@ class Cleans:
         with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, self._kept.options(table.commits(), table.now())) as client:
             plan = client.cleaner.plan(self._most_files, last)
             if last is None:
-                # Without a metadata table, their rows would reappear when their rollback is archived.
+                # Without a metadata table, rows of late files would reappear when the rollback of their instant is
+                # archived.
                 self.late_files += remove_all_late_files(table, client)
             dropped = {*(plan.partitions if plan else ()), *plan_firewall.dropped_by_pending_cleans(table)}
             if not dropped and plan and not self._kept.consumers and plan.number_of_files <= _FEW_FILES:

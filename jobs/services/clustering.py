@@ -57,8 +57,9 @@ def run(
     """Orders rows by the columns `sort_by` in the order `layout`, in all partitions or in `partitions`. Raises
     `RefusedError` for columns that are unknown or have no order, and for partitions that do not exist.
 
-    Inside buckets, rows that an expansion by `expansion_factor` will separate go to different row groups, which it then
-    copies. Without either parameter the job merges small files. If `plans` are given, it executes exactly these.
+    Inside buckets, rows that an expansion by `expansion_factor` will separate go to different row groups, which the
+    expansion then copies. Without either parameter the job merges small files. If `plans` are given, it executes
+    exactly these.
     """
     context.step("planning")
     params = order.params

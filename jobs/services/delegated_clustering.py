@@ -136,7 +136,7 @@ class _Runner:
                 names = ", ".join(map(str, writes))
                 raise WritersActiveError(f"Still in flight: {names}.")
             if not writes:
-                # Hudi leaves a conflict to the writer, and one in single-writer mode looks for none.
+                # Hudi leaves a conflict to the writer, and a writer in single-writer mode looks for none.
                 plan_firewall.check_clustering(self.table, instant)
                 refuse(repeated_file_ids.of_kafka_connect(self.table, read))
                 client.clusterings.present_schema(begun)

@@ -24,18 +24,19 @@ _LOOKING_FOR_KEYS = frozenset({"UPSERT", "UPSERT_PREPPED", kafka_connect.OPERATI
 def chosen(
     table: HudiTable, named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite], list[Commit]]:
-    """Returns the stale writes to repair, those to leave alone, and the commits as far back as needed; archived writes
-    only if they are named or waived. All writes to file groups without a bucket are repaired, if there is one where a
-    repair writes or has taken it out of use. A proved write is left alone only if it is `waived`, and no job could know
-    its rows. Raises RefusedError if neither timeline nor history has a named or waived one."""
+    """Returns the stale writes to repair, the stale writes to leave alone, and the commits as far back as needed.
+    Archived writes are included only if they are named or waived. If a file group without a bucket is where a repair
+    writes, or a repair has taken one out of use, all writes to such file groups are repaired. A proved write is left
+    alone only if it is `waived` and no job could know its rows. Raises RefusedError if a named or waived write is
+    neither on the timeline nor in the history."""
     past = history.past_since(table, {*named, *waived}, replacing=True)
     history.require_known(table, {*named, *waived}, past)
     commits = past.commits
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
     every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     stale = [write for write in every if write.instant not in archived or write.instant in {*named, *waived}]
-    # Readers see the file groups of an archived overwrite again, with rows of later writes alone, unless a repair that
-    # was interrupted has taken them out of use.
+    # Once an overwrite is archived, readers see the file groups that it replaced again, with the rows of later writes
+    # alone, unless an interrupted repair has taken these file groups out of use.
     unseen = groups_without_bucket.left_out(commits)
     seen = [
         each
@@ -86,8 +87,8 @@ def planned(table: HudiTable, params: RepairParams) -> RepairResult:
 
 
 def not_harmless(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[Problem]:
-    """Returns the refusal to call these writes, none of which is a stale one, harmless: if the table has no buckets,
-    and keys of a writer that looks for them have rows in other file groups, too."""
+    """Returns the refusal to call these writes harmless, none of which is stale. A table without buckets is refused if
+    a writer that looks for its keys has written keys that have rows in other file groups, too."""
     written = {each.write.instant: each.write for each in commits if each.write.operation in _LOOKING_FOR_KEYS}
     looking = [written[each] for each in instants if each in written] if table.bucket_rules() is None else []
     paths = {path for each in looking for path, _ in each.written}
@@ -97,8 +98,8 @@ def not_harmless(table: HudiTable, instants: Collection[str], commits: Sequence[
 
 
 def _has_second_rows(table: HudiTable, writes: Sequence[StaleWrite]) -> bool:
-    """Returns whether keys of these writes have rows in other file groups as well. A writer with the file ids of before
-    the overwrite has not found the rows that came since."""
+    """Returns whether keys of these writes have rows in other file groups as well. A writer that still used the file
+    ids from before the overwrite has not found the rows that came since."""
     partitions = {path for write in writes for path, _ in write.groups}
     return bool(rows.rows_there_twice(table, {write.instant for write in writes}, partitions))
 

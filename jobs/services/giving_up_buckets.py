@@ -1,5 +1,5 @@
-"""Gives a bucket index up: a Bloom or simple index finds the rows in the files of the buckets, because their ids mean
-nothing to it, but it looks into base files only. So all logs are compacted, and nothing else changes."""
+"""Gives a bucket index up. A Bloom or simple index finds rows in a file whatever its file id is, but it looks into base
+files only. So all logs are compacted, and nothing else changes."""
 
 from __future__ import annotations
 

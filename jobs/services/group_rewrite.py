@@ -94,7 +94,7 @@ class GroupRewrite:
 
     @property
     def left_out(self) -> Collection[str]:
-        """What the proof does not cover."""
+        """What the proof does not cover, in words for the job's result."""
         return self._proof.left_out
 
     def proof_of(self, replaced: Replaced) -> results.KeyProof:

@@ -1,7 +1,8 @@
-"""Finds file groups without a bucket in a table with a bucket index: a writer with another index made them, as after
-the adoption of the bucket index. Every write by the bucket index to their partition fails (`NumberFormatException` in
-`BucketIdentifier.bucketIdFromFileId`, Hudi 1.2.0), so a repair first takes the file groups out of use, and then writes
-their rows as those of stale writes. In between a savepoint keeps their files from the cleaners of writers.
+"""Finds file groups without a bucket in a table with a bucket index. A writer with another index made them, for example
+after the adoption of the bucket index. Every write by the bucket index to their partition fails
+(`NumberFormatException` in `BucketIdentifier.bucketIdFromFileId`, Hudi 1.2.0), so a repair first takes the file groups
+out of use, and then writes their rows as those of stale writes. In between a savepoint keeps their files from the
+cleaners of writers.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _MOST_ROUNDS = 4
 
 
 def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
-    """Returns all writes to such file groups if there is one in a partition to which these instants wrote, because a
-    repair cannot write their rows there before. Writers with consistent hashing go on beside such file groups, and add
-    second rows of their keys."""
+    """Returns all writes to file groups without a bucket if such a file group is in a partition to which these instants
+    wrote, because a repair cannot write their rows there while readers see it. Any partition counts under consistent
+    hashing: writers go on beside such file groups, and add second rows of their keys."""
     if table.has_consistent_hashing():
         without = hash_ranges.strangers(table)
     elif table.bucket_rules() is not None:
@@ -118,11 +119,11 @@ def drop_visible(
 
 
 def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context: JobContext) -> None:
-    """Gives the buckets of consistent hashing whose file groups were replaced (`hash_ranges.out_of_use`) new ones, at a
-    moment without writes.
+    """Gives the buckets of consistent hashing whose file groups were replaced (`hash_ranges.out_of_use`) new file
+    groups, at a moment without writes.
 
-    Metadata of the same ranges would have the same file ids if Hudi made them anew: it computes them from the
-    partition and the ranges (`HoodieConsistentHashingMetadata.generateUUID`, 1.2.0). So these have random ids, like
+    Hudi computes the file ids from the partition and the ranges (`HoodieConsistentHashingMetadata.generateUUID`,
+    1.2.0). So new metadata by Hudi would have the same file ids again. The metadata of this job have random ids, like
     those of a resize.
     """
     if not table.has_consistent_hashing():
@@ -130,7 +131,7 @@ def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context
     commits = table.commits()
     if not (hash_ranges.out_of_use(table, commits) or hashing_metadata.dangling(table)):
         return
-    # The rows of other file groups would be there twice as soon as a writer follows the new ranges.
+    # Rows in file groups outside of the ranges would exist twice as soon as a writer follows the new ranges.
     writes = writes_to_them(table, commits, ())
     refuse(of_other_rows(table, writes))
     if left := hash_ranges.strangers(table) - {group for write in writes for group in write.groups}:
@@ -153,7 +154,7 @@ def are_visible(table: HudiTable, stale: Sequence[StaleWrite]) -> bool:
 
 
 def dropped(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> set[str]:
-    """Returns the ids of the file groups without a bucket among these that a repair, and not an adoption, replaced."""
+    """Returns the ids of those file groups without a bucket that a repair has replaced, and not an adoption."""
     by_repairs = {"", *(each.write.instant for each in _drops(commits))}
     groups = (group for write in stale for group in write.groups.items())
     return {file_id for (_, file_id), by in groups if by in by_repairs}
@@ -205,8 +206,9 @@ def _undo_hold(table: HudiTable, lock: TableLock, context: JobContext, drop: str
 
 
 def with_late_ones(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[StaleWrite]:
-    """Returns the stale writes with those that came since to file groups which a repair has taken out of use. Files of
-    copy-on-write have the rows of all of them, and no savepoint holds the files of the late ones."""
+    """Returns the stale writes, and those that have come since to file groups which a repair has taken out of use. The
+    files of copy-on-write have the rows of all writes to a file group, and no savepoint holds the files of the late
+    writes."""
     known = {write.instant for write in stale}
     return [*stale, *(write for write in _waiting(commits) if write.instant not in known)]
 

@@ -204,14 +204,15 @@ class _Repair:
         """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others, and all
         commits that were considered."""
         table, seconds = self.table, self.order.params.wait_seconds
-        # A writer that goes on may make further ones meanwhile.
+        # A writer that goes on may make further file groups without a bucket meanwhile.
         while True:
             stale, left, commits = due_writes.chosen(table, named, self.order.params.accepted or ())
             refuse([*later_overwrites.hidden_by_themselves(stale), *groups_without_bucket.of_other_rows(table, stale)])
             refuse(preflight.of_recovered_rows(table) if stale else [])
             if not groups_without_bucket.are_visible(table, stale):
                 return stale, left, commits
-            # While nothing is out of use, a row that cannot be read costs readers nothing.
+            # Rows that cannot be read have to be found now: until a file group is out of use, readers still see its
+            # rows.
             self.context.step("checking the rows of stale writes")
             with groups_without_bucket.read(table, stale, commits, self.order.job_id):
                 pass

@@ -1,8 +1,8 @@
 """The plan of a resize by `SparkConsistentBucketClusteringPlanStrategy` (Hudi 1.2.0), which is not on the timeline.
 
-The strategy also rewrites all buckets that it neither splits nor merges, to sort them; these groups are left out. The
-executor's way by rows (`ConsistentBucketBulkInsertDataInternalWriterHelper`) takes the new ranges from a plan on the
-timeline only, so the rows go by its RDDs.
+The strategy also rewrites all buckets that it neither splits nor merges, to sort them; these groups are left out.
+Hudi's executor writes either rows or RDDs. Its code for rows (`ConsistentBucketBulkInsertDataInternalWriterHelper`)
+takes the new ranges from a plan on the timeline only, so the job lets it write RDDs.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def make(
 
 
 def larger_share(files: Sequence[WrittenFile]) -> float:
-    """Returns the share that the larger one of the new buckets of a split has: of the rows or of the bytes, whichever
-    is more. 0 without rows."""
+    """Returns the share of the rows or of the bytes, whichever is more, that the larger one of the new buckets of a
+    split has; 0 without rows."""
     rows = [each.rows for each in files]
     sizes = [each.bytes for each in files]
     return max(max(each) / sum(each) for each in (rows, sizes)) if sum(rows) and sum(sizes) else 0.0

@@ -50,7 +50,7 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
     else:
         client.savepoints.schedule_restore(restore, to)
-    # A frozen attempt would else roll back what writers have committed after the next attempt's restore.
+    # Otherwise a frozen attempt could roll back what writers have committed after the next attempt's restore.
     lock.verify()
     client.savepoints.restore(to)
     lock.verify()

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str, ...]:
     """Drops the indexes of columns that the table does not have, and builds the metadata table anew unless it is
     complete and agrees with files and rows; returns the dropped indexes. Duplicate keys are no reason to fail, because
-    the table is restored already. Indexes of before are those in the note, and may be missing by now. May be repeated.
+    the table is restored already. The note names the indexes of before, which may be missing by now. May be repeated.
     The lock must be held. Raises WritersActiveError if something has to be built beside a write in flight, which a
     writer may have begun after an attempt that died."""
     table.reload()
@@ -66,6 +66,7 @@ def _is_right(table: HudiTable, indexes: Indexes) -> bool:
 
 
 def _has_right_records(table: HudiTable, had: Indexes) -> bool:
-    """Returns whether the record index, and no secondary one beside it, agrees with the rows but for duplicate keys."""
+    """Returns whether the table has a record index and no secondary one, and its entries are right but for duplicate
+    keys."""
     of_keys = had.partitions - had.without_keys().partitions
     return of_keys == {RECORDS} and index_entries.has_right_records(table)

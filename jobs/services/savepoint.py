@@ -60,7 +60,8 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
             instant = order.params.instant or latest_commit(table)
             # Somebody may have replaced file groups meanwhile.
             refuse(_problems(table, order.params, CREATE))
-            # Hudi compares the commit with the first one that pending cleans keep, which those by versions do not know.
+            # Hudi compares the commit with the first commit that pending cleans keep, but cleans by file versions name
+            # none.
             earlier = [item for item in table.pending() if item.requested < instant]
             earlier += [item for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"]
             if not earlier:

@@ -98,8 +98,8 @@ def write(
 
 
 def _runs(table: HudiTable, frame: DataFrame, instants: Sequence[str]) -> Iterator[tuple[Mapping[str, str], DataFrame]]:
-    """Yields the rows of each commit to make, with its extra metadata. All rows of a commit count as of one instant
-    (`dated`), so they are those of instants between which no other write began."""
+    """Yields the rows of each commit to make, with its extra metadata. All rows of a commit count as written at one
+    instant (`dated`), so one commit takes the rows of several instants only if no other write began between them."""
     others = [item.requested for item in table.instants() if item.action in INGESTION or item.action == REPLACE]
     for run in runs_of(instants, others):
         yield {REPAIRS_KEY: ",".join(run)}, frame.where(F.col(INSTANT).isin(list(run))).drop(INSTANT)

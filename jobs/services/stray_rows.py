@@ -285,8 +285,8 @@ def _records(table: HudiTable, deletes: Sequence[DeletedKey], gone: DataFrame) -
 
 
 def _standing(deletes: Sequence[DeletedKey]) -> list[DeletedKey]:
-    """Returns the deletes that rows have to be compared with: for each key, since the last one that applies to every
-    row, the last one of each ordering value. A later delete of a lesser value does not take back one of a greater
+    """Returns the deletes with which rows have to be compared. A delete is left out if a later one of its key applies
+    to every row, or has the same ordering value. A later delete of a lesser value does not take back one of a greater
     value (`EventTimeRecordMerger`, Hudi 1.2.0)."""
     last = {(item.partition, item.key, item.ordering): item for item in sorted(deletes, key=lambda each: each.instant)}
     since = {(path, key): item.instant for (path, key, ordering), item in last.items() if ordering is None}

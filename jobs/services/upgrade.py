@@ -1,4 +1,4 @@
-"""Changes the version of a table by Hudi's own upgrader (1.2.0), or takes it back.
+"""Raises or lowers the version of a table by Hudi's own upgrader (1.2.0).
 
 Hudi's upgrader moves all instants one by one and changes the properties at the end; if its process dies in between, no
 version of Hudi can read the table. So everything that touches data files is done before, by services that prove their

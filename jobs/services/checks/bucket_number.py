@@ -1,6 +1,7 @@
-"""Tells a table that has another number of buckets than it is registered with from one with rows in wrong buckets. The
-first was dropped and made anew, or somebody has overwritten all of it with another number: each row is where its writer
-looks for it, and a repair by the registered number would make that writer write the moved keys a second time."""
+"""Distinguishes two kinds of tables whose rows do not fit the registered number of buckets. Some have rows in wrong
+buckets, which a repair moves. Others have another number of buckets, because somebody has made them anew or has
+overwritten all of them: each row is where its writer looks for it, and after a repair the writer would write the moved
+keys a second time."""
 
 from __future__ import annotations
 
@@ -25,20 +26,21 @@ if TYPE_CHECKING:
     from jobs.contract import Problem
     from jobs.hudi.table import HudiTable
 
-# Fewer rows may fit another number by chance; of tables with two buckets one in 2^20 does.
+# Fewer rows may fit another number by chance. If a table with two buckets has this many rows, the chance is one in
+# 2^20.
 _ENOUGH_ROWS = 20
-# At least half of the keys have another bucket by another number, unless few buckets have rows.
+# Another number gives at least half of the keys another bucket, unless few buckets have rows.
 _MISPLACED_SHARE = 0.3
 MOST_BUCKETS = 1_000_000
-"""No table has more; the jobs that change the number take no greater one."""
+"""No table has more buckets, because the jobs that change the number take no greater one."""
 
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
 def other_number(table: HudiTable, misplaced: int, rows: int | None = None) -> int | None:
-    """Returns the one number of buckets by which every row is in the bucket of its key, although `misplaced` rows (of
-    all `rows`, if they were counted) are not by the registered number; None if there is none, or if a hashing config
-    says the numbers. Reads the key of every row, unless too few are misplaced."""
+    """Returns the only number of buckets by which every row is in the bucket of its key; None if there is no such
+    number, or if a hashing config says the numbers. `misplaced` rows are in wrong buckets by the registered number;
+    `rows` is the number of all rows, if they were counted. Reads the key of every row, unless too few are misplaced."""
     index = table.declared.index
     if index is None or misplaced < _ENOUGH_ROWS or hashing_config.is_in_force(table):
         return None
@@ -50,7 +52,7 @@ def other_number(table: HudiTable, misplaced: int, rows: int | None = None) -> i
         for batch in batches:
             keys, files = batch.columns
             names = files.to_pylist()
-            divisor, highest = 1, MOST_BUCKETS  # Nothing fits a file group without a bucket.
+            divisor, highest = 1, MOST_BUCKETS  # No number fits a file group without a bucket.
             if all(map(_BUCKET_FILE_ID.match, names)):
                 buckets = np.array([int(name[:8]) for name in names], np.int64)
                 codes = bucket_hash.hash_codes(keys, hash_fields).astype(np.int64) & 0x7FFFFFFF

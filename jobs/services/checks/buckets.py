@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # table may have.
 _MOST_BY_CHANCE = 0.1
 _MADE_ANEW = (
-    "Hardly a file group of the table is one of a bucket. If somebody has made the table anew, and its writers have"
-    " another index, PATCH its `index` with null, and repair nothing. Otherwise: "
+    "Hardly any file group of the table belongs to a bucket. If somebody has made the table anew, and its writers"
+    " have another index, PATCH its `index` with null, and repair nothing. Otherwise:"
 )
 
 
@@ -44,7 +44,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             OF_ANOTHER_KEY,
         )
     buckets = {item.key: _bucket_of(item.file_id) for item in examined.listed_slices}
-    # On copy-on-write a stale write creates a file group with the old id and a further number.
+    # A stale write to a copy-on-write table creates a second file group in the bucket, whose id ends in another number.
     stale_by = stale_writes(each.write for each in examined.commits)
     if stale := {group for write in stale_by for group in write.groups} & buckets.keys():
         yield Finding(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit
 
 Key = int | str
-"""A column's id by schema on read; its name on a table without."""
+"""The id of a column by schema on read, or its name on a table without schema on read."""
 
 
 def misread(examined: Examined) -> Iterator[Finding]:
@@ -65,9 +65,9 @@ def misread(examined: Examined) -> Iterator[Finding]:
 
 
 def _forgotten(examined: Examined, version: int) -> Iterator[Finding]:
-    """Finds renamed columns whose values readers do not find because a writer had no schema on read: now, as the latest
-    commit is of such a writer, and for good, in base files that were rewritten after such a commit. `version` is the
-    latest change of a name."""
+    """Finds renamed columns whose values readers do not find because a writer had no schema on read. The values are
+    hidden as long as the latest commit is of such a writer. In base files that were rewritten after such a commit they
+    are lost. `version` is the latest change of a name."""
     for problem in preflight.of_forgotten_columns(examined.table, examined.listed_slices):
         effect = (
             "Readers find no values in renamed columns, and those of dropped columns in ones that were added again."
@@ -174,7 +174,7 @@ class _Expected:
                     break
 
     def of_other_types(self, stored: StoredColumns) -> Iterator[tuple[str, str, str]]:
-        """Yields the columns that the file stores in an older type of theirs, with both types."""
+        """Yields the columns that the file stores with an older type, with both types."""
         for number, (name, kind) in sorted(self._columns(stored.path).items(), key=lambda each: each[1]):
             there = stored.kinds.get(name, "")
             if not schema_history.reads_as(there, kind) and any(

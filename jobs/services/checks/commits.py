@@ -33,8 +33,8 @@ _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
 @dataclass
 class _Slice:
     """The latest slice of a file group according to the active timeline. `base` is the path of its base file, and
-    `since` the instant that wrote it; `base` is None if that instant is archived. `rows` are those of the base file;
-    None if its commit does not say them. `logs` maps paths to the instants that wrote them."""
+    `since` the instant that wrote it; `base` is None if that instant is archived. `rows` is the number of rows in the
+    base file; None if its commit does not say it. `logs` maps paths to the instants that wrote them."""
 
     base: str | None = None
     since: str = ""
@@ -117,8 +117,8 @@ def hidden(examined: Examined) -> Iterator[Finding]:
 
 def sized(examined: Examined) -> Iterator[Finding]:
     """Finds files whose size differs from that in the commit that wrote them, and files of archived commits that are
-    cut off. A log has at least the bytes that all its commits appended, because before table version 8 there are
-    several, and the first of them may be archived."""
+    cut off. Before table version 8 several commits append to a log, and the first of them may be archived, so a log
+    must have at least the bytes that the known commits have appended."""
     differing = {}
     appended: Counter[str] = Counter()
     for commit in examined.commits:
@@ -223,7 +223,8 @@ def _lacking(examined: Examined) -> dict[str, str]:
 
 def rewrites(examined: Examined) -> Iterator[tuple[Commit, dict[str, int]]]:
     """Yields the clusterings and rescales with the paths of the base files that they replaced, and their numbers of
-    rows. Skips those with a replaced file group that has logs, or whose rows no commit of the active timeline says."""
+    rows. Skips rewrites of a file group that has logs, or whose number of rows no commit of the active timeline
+    says."""
     for number, commit in enumerate(examined.commits):
         if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
             continue

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 UNCOMMITTED = "hashing-metadata-uncommitted"
 OUT_OF_USE = "hash-ranges-out-of-use"
-# Fields that writers do not hash put two buckets of this many rows each into the right ranges by chance once in 2^60.
+# Wrong hash fields put the rows of two buckets with this many rows each into the right ranges by chance once in 2^60.
 _CONFIRMING_ROWS = 30
 
 _JUDGED = (pa.string(), pa.string(), pa.bool_())
@@ -119,7 +119,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
 
 def out_of_use(examined: Examined) -> Iterator[Finding]:
     """Finds buckets whose file groups were replaced, although the hashing metadata still name them. Hudi never changes
-    the metadata when it deletes or overwrites partitions, and the ids follow from the ranges."""
+    the metadata when it deletes or overwrites partitions, and the file ids follow from the ranges."""
     found = hash_ranges.out_of_use(examined.table, examined.commits)
     if found:
         yield Finding(
@@ -170,8 +170,8 @@ def misplaced(placed: Mapping[Group, Placed]) -> dict[str, int]:
 
 
 def confirms_fields(placed: Mapping[Group, Placed]) -> bool:
-    """Returns whether rows in their right buckets prove the hash fields. One bucket proves nothing, because its range
-    holds every hash, and so do empty ones beside it."""
+    """Returns whether rows in their right buckets prove the hash fields. A single bucket with rows proves nothing: if
+    it is the only one, its range holds every hash."""
     rows: dict[str, list[int]] = {}
     for (partition, _), each in placed.items():
         rows.setdefault(partition, []).append(each.rows)

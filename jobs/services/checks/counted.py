@@ -1,4 +1,5 @@
-"""Checks of the counted rows (`Examined.counted`). Audit and diagnosis share those by which their incidents close."""
+"""Checks of the counted rows (`Examined.counted`). Audit and diagnosis both make these checks, so that both can close
+the incidents that come from them."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from jobs.services.checks.row_counts import writers_of_misplaced
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# `HoodieCatalogUtil.initPartitionBucketIndexMeta` (1.2.0) is the only code of Flink's writer that writes them there.
+# Only `HoodieCatalogUtil.initPartitionBucketIndexMeta` (1.2.0) of Flink's writer stores these numbers in the table.
 _OF_FLINK = (
-    " But a Flink job may have numbers of its partitions (`hoodie.bucket.index.partition.expressions`) that the table"
-    " does not have, because it was not created in a catalog of Hudi. Stop the job and remove this option first:"
+    " But a Flink job may give partitions numbers of buckets (`hoodie.bucket.index.partition.expressions`) that the"
+    " table does not have, because it was not created in a catalog of Hudi. Stop the job and remove this option first:"
     " otherwise the job writes each moved key a second time."
 )
 
@@ -35,8 +36,8 @@ def keys(examined: Examined) -> Iterator[Finding]:
             "rows-in-wrong-partition",
             "Rows are in the folder of another partition than they name",
             counts,
-            "A query of the partition misses them, and one of the folder's partition has rows that are not its own. A"
-            " job that needs the rows of one partition may miss them, too.",
+            "A query of the partition misses them, and a query of the folder's partition returns rows that are not"
+            " its own. A job that needs the rows of one partition may miss them, too.",
             "Somebody moved or changed files by hand, or gave a commit to the wrong partition. Read the rows by"
             " `_hoodie_partition_path` and `_hoodie_file_name`, write them again, and delete those in the wrong"
             " folder.",
@@ -116,8 +117,8 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
 
 
 def _beside_config(examined: Examined, config: str, counts: Mapping[str, str]) -> Finding:
-    """Returns the finding for rows that are misplaced by a config that never completed. Those of a writer that has
-    followed it are misplaced by the rules before it, which a repair puts in force again."""
+    """Returns the finding for rows that are misplaced by a config that never completed. Rows of a writer that has
+    followed the config are misplaced by the rules before it, which a repair puts in force again."""
     table = examined.table
     earlier = hashing_config.rules_before(table, config)
     by = writers_of_misplaced(table, earlier[0], [each.path for each in examined.counted]) if earlier else []
@@ -139,7 +140,7 @@ def _beside_config(examined: Examined, config: str, counts: Mapping[str, str]) -
 
 
 def hidden(examined: Examined) -> Iterator[Finding]:
-    """Finds keys that exist, but not for a query with a filter."""
+    """Finds keys that exist but that a query with a filter does not find."""
     if missed := Counter(path for path, _ in examined.hidden_keys):
         yield Finding(
             "keys-hidden-by-statistics",

@@ -1,5 +1,6 @@
-"""Finds deletes of writers that still had an old number of buckets: they look for their rows in buckets that do not
-have them. Such a write names only file groups that exist, and no row is in a wrong bucket afterwards."""
+"""Finds deletes of writers that still had an old number of buckets. Such a writer looks for its rows in buckets that do
+not have them. Other checks cannot find such a write: it names only file groups that exist, and afterwards no row is in
+a wrong bucket."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def without_effect(examined: Examined) -> Iterator[Finding]:
 
 def archived(examined: Examined) -> Iterator[Finding]:
     """Finds deletes in wrong buckets in commits of the history, since the last change of the number of buckets: in
-    logs, by their keys; in base files, if the commit is proved to have used an old number. Any other delete that has
-    removed no row may have been one of a key that the table did not have."""
+    logs, by their keys; in base files, if the commit is proved to have used an old number. Otherwise a delete that has
+    removed no row may concern a key that the table did not have."""
     table = examined.table
     if not hashing_config.is_in_force(table):
         return
@@ -101,9 +102,9 @@ def _in_logs(table: HudiTable, suspects: Sequence[Commit], commits: Sequence[Com
 def without_rows(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
     """Returns the commits with deletes that removed no row, each with their number; 0 if a `DELETE` wrote no file.
 
-    Hudi counts a delete whether or not its file has the key. So such a delete shows as a row more than the previous
-    base file's rows with the inserts and without the deletes (`HoodieWriteStat`). A `DELETE` leaves out the keys of
-    buckets without a file group (`HoodieDeleteHelper`, 1.2.0).
+    Hudi counts a delete whether or not its file has the key. So for each such delete the new base file has one row more
+    than follows from the previous base file's rows, the inserts and the deletes (`HoodieWriteStat`). A `DELETE` leaves
+    out the keys of buckets without a file group (`HoodieDeleteHelper`, 1.2.0).
     """
     return _ineffective(_suspects(table, commits), commits)
 
@@ -112,7 +113,7 @@ def without_rows_after(
     commits: Sequence[Commit], instants: Collection[str], partitions: Collection[str]
 ) -> dict[str, int]:
     """Returns the commits after the first of these instants with deletes in these partitions that removed no row, each
-    with their number, as `without_rows` does. A key may be among them of which the only row was in a wrong bucket."""
+    with their number, as `without_rows` does. The key of such a delete may have had its only row in a wrong bucket."""
     first = min(instants, default=None)
     repaired = {instant for commit in commits for instant in commit.write.repaired}
     later = [
@@ -128,8 +129,8 @@ def without_rows_after(
 
 
 def _in_vain(table: HudiTable, found: Sequence[DeletedKey]) -> list[DeletedKey]:
-    """Returns the deletes of keys that the table still has, in rows that are older than the delete. No repair marks
-    the others as repaired: the writer has deleted their keys again."""
+    """Returns the deletes of keys that the table still has, in rows that are older than the delete. The other deletes
+    need no repair, even if no repair has marked them, because the writer has deleted their keys again."""
     if not found:
         return []
     with translated("looking for rows that deletes have missed"):
@@ -175,10 +176,10 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
 
 
 class Later:
-    """Deletes outside of wrong buckets by commits after those that are repaired; and, if a field orders rows, earlier
-    ones in logs that are not compacted, because their ordering values hold against later rows. Most are read when this
-    object is made, and `read` under the table's lock reads only those of commits that came since, so that writers do
-    not wait long."""
+    """Deletes outside of wrong buckets by the commits after the repaired ones. If a field orders rows, deletes of
+    earlier commits in logs that are not compacted count as well, because their ordering values hold against later rows.
+    Most deletes are read when this object is made. `read` is called under the table's lock and reads only those of
+    commits that came since, so that writers do not wait long."""
 
     def __init__(self, table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> None:
         self._table = table
@@ -189,12 +190,12 @@ class Later:
 
     @property
     def unread(self) -> list[Unread]:
-        """The deletes of these commits and of those that are repaired whose keys cannot be read any more."""
+        """The deletes whose keys cannot be read any more, of these commits and of the first repaired one."""
         return [each for of_commit in self._unread.values() for each in of_commit]
 
     def read(self, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
-        """Returns the keys that commits after the first of these instants deleted outside of wrong buckets, and
-        deletes with ordering values before."""
+        """Returns the keys that commits after the first of these instants deleted outside of wrong buckets, and earlier
+        deletes with ordering values."""
         first = min(instants, default=None)
         if first is None:
             return []
@@ -252,7 +253,7 @@ def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = Fal
     for commit in commits:
         write = commit.write
         if write.operation == RESCALE:
-            # The config of this instant is the first before a text that begins with the instant.
+            # `rules_before` returns the config of this instant first, because the text is later than the instant.
             found = hashing_config.rules_before(table, f"{write.instant}.")
             changed = BucketChange(found[1], found[0]) if len(found) > 1 else None
             switch = Switch(frozenset(), changed, earlier=found[1:], hashes_keys=hashes_keys) if changed else None
@@ -261,7 +262,7 @@ def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = Fal
                 path: {file_id: commit.deleted.get((path, file_id), 0) if proved else 0 for file_id in files}
                 for path, files in commit.files.items()
             }
-            # A delete by an old number finds some file group, unless buckets are gone since.
+            # A delete by an old number names a file group, unless its bucket no longer exists.
             if (groups or _had_more(switch)) and switch.verdict(Touched(groups, {})) in enough:
                 yield commit
 

@@ -55,8 +55,8 @@ class Finding:
         return some(self.items.values())
 
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
-        """Returns the finding as a job's result shows it. `check` is the check that found it: its incident closes when
-        the check has been made again, so only `examination` knows these names."""
+        """Returns the finding as a job's result shows it. `check` names the check that found it, which only
+        `examination` knows. The incident closes when that check has been made again."""
         return converted(self, DamageFound, from_attributes=True).having(check=check)
 
 

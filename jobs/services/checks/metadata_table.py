@@ -113,9 +113,10 @@ def statistics(examined: Examined) -> Iterator[Finding]:
             "Statistics lack a column that was added or renamed later",
             items,
             "Queries for rows without a value in the column (`IS NULL` with another filter, or a function of the"
-            " column) skip these places, although they have such rows. If the column was renamed, any filter on it with"
-            " another one does so.",
-            "Hudi 1.2 takes the missing entry for no row. Read with `hoodie.enable.data.skipping=false`; or drop"
+            " column) skip these places, although they have such rows. If the column was renamed, so does any filter"
+            " on it together with another filter.",
+            "Hudi 1.2 takes a missing entry to mean that there is no such row. Read with"
+            " `hoodie.enable.data.skipping=false`; or drop"
             " `column_stats` by an `index` job, and from the options of all writers. A new metadata table would be the"
             " same.",
         )

@@ -27,8 +27,8 @@ _TEXTS = frozenset({"string", "tinyint", "smallint", "int", "bigint", "boolean"}
 
 
 def form_of_key(table: HudiTable, frame: DataFrame) -> Column | None:
-    """Returns the form of each row's record key: null for a row whose form is unknown, and None instead of an array if
-    all are unknown. OTHER means that no generator makes this key of the row's columns."""
+    """Returns the form of each row's record key: null for a row whose form is unknown, and None instead of a column if
+    all forms are unknown. OTHER means that no generator makes this key of the row's columns."""
     fields = [name for name in table.record_key_fields if name]
     if not fields or not set(fields) <= set(frame.columns):
         return None  # The key is generated, or a field of a struct.

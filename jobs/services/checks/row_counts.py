@@ -42,8 +42,8 @@ _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """Counts of the rows of one partition; `elsewhere` counts those in files of others, and `forms` all by the
-    form of their key, if that was requested."""
+    """Counts of the rows of one partition. `elsewhere` counts the rows in files of other partitions, and `forms` all
+    rows by the form of their key, if that was requested."""
 
     path: str
     rows: int
@@ -161,7 +161,7 @@ def _columns(forms: Sequence[str]) -> dict[str, str]:
 
 
 def in_logs_alone(table: HudiTable, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """Returns the number of rows of these slices whose keys are in no base file of them, by the instants that wrote
+    """Returns the number of rows of these slices whose keys are in none of their base files, by the instants that wrote
     the rows."""
     if not slices:
         return {}

@@ -19,11 +19,11 @@ from jobs.services.checks.finding import Examined, Finding, named
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# `<requested>_<completed>.<action>` (before table version 8 without the latter), `<requested>.<action>.<state>`.
+# `<requested>_<completed>.<action>` (before table version 8 `<requested>.<action>`), `<requested>.<action>.<state>`.
 _FILE = re.compile(r"(?P<requested>\d{14,})(_\d+)?\.(?P<action>[a-z]+)(\.(?P<state>requested|inflight))?")
 # The names of completed writes from table version 8 on.
 _WRITE = re.compile(r"(?P<requested>\d{14,})_(?P<completed>\d{14,})\.(commit|deltacommit|replacecommit)")
-# The action of an instant that has completed, by that of its plan.
+# The action of a completed instant, by the action of its plan.
 _COMPLETED_AS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 _WITH_REQUEST = frozenset({"commit", "deltacommit", "replacecommit", "clean"})
 # Hudi's archiver begins at 30 by default (`hoodie.keep.max.commits`).
@@ -34,7 +34,7 @@ def files(examined: Examined) -> Iterator[Finding]:
     """Finds instants whose files are unreadable, empty or missing, and instants that were rolled back after they had
     completed."""
     with suppress(JobError):
-        # What can be read here is not read again.
+        # Instants that are read here, and cached, need not be read again by `unreadable_instants`.
         _ = examined.commits
     broken = examined.table.unreadable_instants()
     listed = examined.timeline_files
