@@ -28,18 +28,18 @@ def keeping(commits: int) -> dict[str, str]:
         "hoodie.keep.max.commits": str(commits + 1),
         "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
         "hoodie.clean.commits.retained": "1",
-        # Hudi would keep delta commits for the compaction schedule of writers; the service counts them by itself.
+        # Hudi would keep delta commits for the compaction schedule of writers, but the service counts them by itself.
         "hoodie.compact.inline.max.delta.commits": "1",
-        # Hudi's default only logs an error, and deletes the instants nevertheless.
+        # By default Hudi only logs an error of the archival, and deletes the instants nevertheless.
         "hoodie.archive.fail.on.error": "true",
     }
 
 
 def remove_unfinished(table: HudiTable, checkpoint: Callable[[], None]) -> None:
     """Deletes the manifests of the history that dead archivers have not renamed yet (`HoodieStorage`,
-    `createImmutableFileInPath`). Beside one, each later archival of a job or a writer fails, because Hudi takes the
-    rest of its name for a number (`LSMTimeline.getManifestVersion`, 1.2.0). A new one may be a living archiver's, so it
-    is awaited; `checkpoint` is called meanwhile."""
+    `createImmutableFileInPath`). While one is there, each archival of a job or a writer fails, because Hudi takes the
+    rest of its name for a number (`LSMTimeline.getManifestVersion`, 1.2.0). A new manifest may be a living archiver's,
+    so the function waits for it to be renamed, and calls `checkpoint` meanwhile."""
     if table.version < WITH_COMPLETION_TIMES:
         return
     folder = str(table.meta.getArchivePath().toString())
@@ -71,8 +71,8 @@ class Archiver(ClientPart):
             method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
             method.setAccessible(True)
             found = method.invoke(archiver, self._no("Object"))
-            # The result is a stream before table version 8. Python cannot ask the object, because py4j accepts any
-            # method name.
+            # The result is a stream before table version 8. Python cannot find that out by the object, because py4j
+            # accepts any method name.
             stream = found if self._table.version < WITH_COMPLETION_TIMES else found.stream()
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]
 

@@ -3,8 +3,8 @@
 Hudi's `CleanPlanActionExecutor` collects the files of all partitions before the first one is deleted. A part has a
 bounded number of them, and the driver holds the listings of few partitions at the same time.
 
-Whoever reads the last clean of a table takes it for the whole one. So every part except for the last one says that
-something is left:
+Whoever reads the last clean of a table assumes that it was a complete one. So every part except for the last one says
+that something is left:
 
 - Hudi's cleaner looks only at partitions that were written since the `earliestCommitToRetain` of the last clean. It
   looks at all of them if a savepoint is gone that this clean has noted (`CleanPlanner.isAnySavepointDeleted`), or if
@@ -16,9 +16,9 @@ something is left:
   `SavepointActionExecutor.getLastCommitRetained`), because files have been deleted.
 - No further clean is planned until there are commits after `lastCompletedCommitTimestamp`.
 
-A savepoint that never existed serves all of these purposes. Hudi 0.15, which may write tables before version 8, looks
-for the commit of such a savepoint and fails; there a part repeats the instant of the clean before it. So does a clean
-by file versions, which has no such instant.
+A savepoint that never existed serves all of these purposes, so a part notes one. Hudi 0.15, which may write tables
+before version 8, looks for the commit of such a savepoint and fails. On these tables a part repeats the instant of the
+clean before it. So does a clean by file versions, which has no such instant.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ public class CleanParts {
     this.taken = taken;
   }
 
-  // Whether the decisions of the beginning still hold. Hudi's planner finds nothing on a timeline that is too short. If
-  // the last clean names no retained instant, archival takes the files of all earlier replacements for deleted.
+  // Returns whether the decisions of the beginning still hold. Hudi's planner finds nothing on a timeline that is too
+  // short. If the last clean names no retained instant, archival takes the files of all earlier replacements for
+  // deleted.
   public boolean holdsFor(HoodieTable table, HoodieWriteConfig config) {
     if (!earliest.isPresent()) {
       return table.getActiveTimeline().getCompletedReplaceTimeline().countInstants() == replacements;
@@ -135,8 +136,8 @@ public class CleanParts {
     return table.getCompletedCommitsTimeline().countInstants() > config.getCleanerCommitsRetained();
   }
 
-  // Adds files to the part. False if it is to be called again with a new table, because this one holds too much. The
-  // listings of this table are gone afterwards: Python may refer to the table for long.
+  // Adds files to the part. Returns false if it must be called again with a new table, because this table holds too
+  // many listings. They are closed here, because Python may keep the table for long.
   public boolean add(HoodieTable table, HoodieWriteConfig config) {
     SyncableFileSystemView view = table.getHoodieView();
     try {
@@ -180,7 +181,7 @@ public class CleanParts {
     return true;
   }
 
-  // False if something is left.
+  // Returns false if files of this partition are left.
   private boolean take(LookedPartition looked) {
     List paths = looked.paths;
     if (paths.size() <= taken && !looked.isDropped) {
@@ -217,12 +218,12 @@ public class CleanParts {
     return true;
   }
 
-  // Whether there is nothing to delete, but the next clean would have to look at as many files again.
+  // Returns whether there is nothing to delete, but the next clean would have to look at as many files again.
   public boolean isWorthRemembering() {
     return earliest.isPresent() && !isRemembered && allListed > mostFiles;
   }
 
-  // The part as Hudi's plan. Only the last part has what Hudi's own plan of all files would have beside them.
+  // Returns the part as Hudi's plan. Only the last part also has the other members of Hudi's own plan of all files.
   public HoodieCleanerPlan plan(HoodieTable table, HoodieWriteConfig config, boolean mayBeMarked) {
     Set saved = new HashSet(table.isPartitioned() ? table.getSavepointTimestamps() : Collections.emptySet());
     HoodieActionInstant retained = null;

@@ -100,7 +100,7 @@ class Cleaner(ClientPart):
 
     def request(self, plan: CleanPlan, require: Callable[[], None]) -> None:
         """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held. `require`
-        raises if it was lost meanwhile: a savepoint may have been made since the plan was checked, so the plan is
+        raises if the lock was lost meanwhile: a savepoint may have been made since the plan was checked, so the plan is
         removed before anybody executes it."""
         self._table.clock.verify()
         with translated("scheduling the clean"):
@@ -140,8 +140,8 @@ class Cleaner(ClientPart):
 
 
 def _forget_plans() -> None:
-    """Lets the JVM free the plans before, each of which has many files. Py4J's objects refer to themselves by their
-    methods, so only the collector ends them."""
+    """Lets the JVM free earlier plans, each of which names many files. Py4J's objects refer to themselves through their
+    methods, so only Python's garbage collector frees them."""
     gc.collect()
 
 

@@ -147,7 +147,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         with continued(self._table, instant), translated("beginning the compaction"):
             self.start_heartbeat(instant)
             if self._table.indexes_of_keys:
-                # Tasks of Spark then write these indexes as well, and their functions need real RDDs.
+                # Spark's tasks then write the indexes of keys as well, and the functions for that need real RDDs.
                 return self._client.compact(instant, False)
             return self._jvm.engine_context.beginCompaction(self._client, instant)
 
@@ -189,7 +189,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
             return
         check_plans(self._table, "rollback")
         self.late_files.marked_files(instant)
-        # While the instant is pending, Hudi ignores what it has said about buckets; afterwards Hudi may believe it.
+        # Hudi ignores the hashing files of a pending instant, but may follow them once the instant is gone.
         hashing_metadata.forget(self._table, instant)
         require()
         with continued(self._table, instant), translated(f"rolling back {instant}"):
@@ -200,7 +200,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         """Rolls back an instant, completed or not, as instant `rollback`; or continues that rollback. The lock must be
         held.
 
-        Hudi makes a completed instant inflight first, so an interrupted rollback leaves no completed one.
+        Hudi makes a completed instant inflight first, so no interrupted rollback leaves the instant completed.
         """
         check_plans(self._table, "rollback")
         if self._table.state_of(instant) is None:

@@ -22,9 +22,9 @@ class ClientPart:
 
 def present_schema(table: HudiTable, client: Any) -> str:
     """Puts the table's current schema into the next commit of Hudi's client, which has the schema of the moment when it
-    was opened. That one would remove columns that were added meanwhile (Spark SQL's `ALTER TABLE` needs no lock), and
-    their writers would fail. Hudi takes the schema of the configuration even if the extra metadata has another one
-    (`CommitUtils.buildMetadata`)."""
+    was opened. That older schema would remove columns that were added meanwhile (Spark SQL's `ALTER TABLE` needs no
+    lock), and writers of these columns would fail. Hudi takes the schema of the configuration even if the extra
+    metadata has another one (`CommitUtils.buildMetadata`)."""
     table.reload()
     schema = table.schema()
     client.getConfig().setSchema(schema)

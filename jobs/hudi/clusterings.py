@@ -57,8 +57,8 @@ class Clusterings:
 
     def present_schema(self, begun: Any) -> None:
         """Puts the table's current schema into the commit instead of that of the moment when the plan was begun. Hudi
-        1.2.0 skips the schemas of clusterings (`TableSchemaResolver.canUpdateSchema`); other readers may take that of
-        the last commit. The lock must be held."""
+        1.2.0 skips the schemas of clusterings (`TableSchemaResolver.canUpdateSchema`); other readers may take the
+        schema of the last commit. The lock must be held."""
         self._table.reload()
         schema = self._table.schema()
         with translated("preparing the commit of the clustering"):

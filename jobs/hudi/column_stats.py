@@ -47,11 +47,11 @@ class Compared:
     """The comparison of statistics with the values of `places`: base files, or partition paths. Each mapping has the
     places by column.
 
-    `hiding` have entries that do not cover the values. `lacking` have values without an entry: Hudi skips them for a
-    filter on such a column and another one, and partitions also for a filter on the column alone. `added` have neither
-    values nor entry, because they are older than the column: Hudi skips them for `column IS NULL` with another filter,
-    and partitions also for a function of the column. `unindexed` have no entries at all, so that Hudi always reads
-    them. (`DataSkippingUtils`, `PartitionStatsIndexSupport.prunePartitions`, 1.2.0.)
+    `hiding` have entries that do not cover the values. `lacking` have values but no entry: Hudi skips these places if a
+    query filters such a column and another one, and skips partitions even if it filters the column alone. `added` have
+    neither values nor an entry, because they are older than the column: Hudi skips them for `column IS NULL` with
+    another filter, and skips partitions also for a function of the column. `unindexed` have no entries at all, so that
+    Hudi always reads them. (`DataSkippingUtils`, `PartitionStatsIndexSupport.prunePartitions`, 1.2.0.)
     """
 
     places: int = 0

@@ -31,7 +31,7 @@ public class DeletingRows {
     String[] ordering = fields.isEmpty() ? new String[0] : fields.split(",");
     HoodieSchema schema = block.getSchema();
     Properties none = new Properties();
-    // A context `fromRecordSchema` knows no operations.
+    // A context of `DeleteContext.fromRecordSchema` would ignore the operations of rows.
     DeleteContext deletes = new DeleteContext(none, schema).withReaderSchema(schema);
     ClosableIterator rows = block.getRecordIterator(HoodieRecord.HoodieRecordType.AVRO);
     try {

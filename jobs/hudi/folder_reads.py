@@ -54,7 +54,7 @@ public class FolderReads implements ThreadFactory {
     }
   }
 
-  // These texts of several folders, as JSON.
+  // Returns the texts of several folders, as `listed` returns one, as JSON.
   public String listed(final HoodieStorage storage, List folders) throws Exception {
     List found = new ArrayList();
     if (folders.size() < 2) {

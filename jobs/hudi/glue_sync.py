@@ -4,8 +4,8 @@ The entries are those of Hudi's `AwsGlueCatalogSyncTool` (1.2.0), whose classes 
 calls are made by `boto3`.
 
 - Glue takes 100 partitions in a request that creates or changes them, and 25 in one that deletes them.
-- An update of a table replaces its whole entry. So each one keeps what others have set, and names the version that it
-  has read: an update by somebody else in between makes it fail instead of being lost.
+- An update of a table replaces its whole entry. So each update keeps what others have set, and names the version of the
+entry that it has read. If somebody else has updated the entry in between, the call fails, and their update is not lost.
 - Each partition has columns of its own, which Hudi's tool leaves as they were at its creation; Athena refuses a
   partition whose types differ. So a change of columns is written to the partitions first, and then to the table: if it
   is interrupted, the next sync finds the difference again.

@@ -1,7 +1,7 @@
 """Compares the buckets of consistent hashing with the file groups of a table.
 
 A deletion or an overwrite of a partition replaces its file groups, but not its hashing metadata (Hudi 1.2.0, #7634).
-Writers go on with the file ids in there, and no reader sees their rows.
+Writers go on with the file ids in the metadata, and no reader sees their rows.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def last_change(table: OpenedTable) -> str | None:
 
 
 def rules_before(table: OpenedTable, instant: str) -> tuple[BucketRules, ...]:
-    """Returns the rules of all configs before that of `instant`, the latest first; those it replaced are the first."""
+    """Returns the rules of all configs before that of `instant`, the latest first. The first rules are those that the
+    config of `instant` has replaced."""
     with translated("reading the hashing configs"):
         found = json.loads(table.jvm.hashing.before(table.meta, instant))
     return tuple(map(_parsed, found))

@@ -105,9 +105,9 @@ def save(table: HudiTable, config: Any, instant: str, groups: Sequence[Mapping[s
 
 
 def renew(table: HudiTable, config: Any, instant: str, gone: Mapping[str, Collection[str]]) -> None:
-    """Writes metadata with the same ranges in which the buckets with the file ids `gone` have new random ones; `gone`
-    has them by partition. The lock must be held. The timeline does not know `instant`, so Hudi ignores the metadata
-    until there is a `COMMITTED` file, too (`loadMetadata`)."""
+    """Writes metadata with the same ranges, and with new random file ids for the buckets with the file ids `gone` (by
+    partition). The lock must be held. The timeline does not know `instant`, so Hudi ignores the metadata until there is
+    a `COMMITTED` file, too (`loadMetadata`)."""
     with translated("renewing the hashing metadata"):
         _, utils, hoodie_table = _opened(table, config)
         for partition, ids in sorted(gone.items()):
@@ -159,7 +159,7 @@ def forget(table: HudiTable, instant: str) -> None:
     for path in _files(table) if table.has_consistent_hashing() else ():
         if path.rpartition("/")[2] in {f"{instant}{COMMITTED}", f"{instant}{SUFFIX}"}:
             with translated("removing hashing metadata"):
-                # Hudi fails if the commit of metadata is there without them; it is first in the order.
+                # Hudi fails at a `COMMITTED` file without its metadata. The list has that file before the metadata.
                 table.storage.deleteFile(table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{FOLDER}/{path}"))
     hashing_config.remove(table, instant)
 

@@ -4,9 +4,9 @@ A worker may be suspended in the midst of a call of Hudi's client: while a clean
 metadata table and of the table. When it goes on, others may have taken its lock and completed the same instant. Hudi
 only looks whether the inflight file exists, and would complete the instant once more. All times that Hudi gives to
 instants come from the table's clock (`jobs.hudi.instant_generators`), also in the metadata table, so the clock asks
-there. So does the storage before each other change (`jobs.hudi.held_storage`). The classes that they ask are those of
-`jobs.hudi.held_locks`. Nothing is asked while the last proof is younger than `FRESH_SECONDS`: no lock is taken from a
-client that has been silent for so short a time.
+whether the lock is still ours before it gives a time. The storage (`jobs.hudi.held_storage`) asks before each other
+change. The classes that they ask are those of `jobs.hudi.held_locks`. Nothing is asked while the last proof is younger
+than `FRESH_SECONDS`, because nobody takes a lock from a client that has been silent for so short a time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ _LONGEST_CALL = 10_000  # milliseconds
 def proved_again(
     locks: Any, why_lost: Callable[[], str | None], user: Any = None
 ) -> Iterator[Callable[[str | None], None]]:
-    """Makes the clocks and storages of tables ask `why_lost` before they give a time to a user of the lock, by default
-    the calling thread, or change a file for it; if the answer is not None, Hudi's call fails with a `LockLostError`
-    that has it. Call it when the lock was just taken. `locks` is the JVM's `HeldLocks`.
+    """Makes the clocks and storages of tables ask `why_lost` before they give a time to a user of the lock, or change a
+    file for this user. The user is by default the calling thread. If the answer is not None, Hudi's call fails with a
+    `LockLostError` that has it. Call this function when the lock was just taken. `locks` is the JVM's `HeldLocks`.
 
-    Tasks of Spark may go on for longer than the block. They wait until the yielded function is called, with None if the
-    lock was ours until the end of the block, or else the reason why not: then they change nothing more.
+    Tasks of Spark may go on for longer than the block. They then wait until the yielded function is called. None means
+    that the lock was ours until the end of the block; any other value is the reason why not, and they change nothing
+    more.
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))

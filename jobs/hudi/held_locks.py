@@ -14,7 +14,7 @@ from typing import Any
 from jobs.hudi import janino
 
 LOST = "The table's lock is lost: "
-"""The exceptions say so."""
+"""The messages of the exceptions begin with this text."""
 
 _SOURCE = """
 package groundskeeper;
@@ -42,7 +42,7 @@ public class HeldLocks {
     ((LockUser) user).thread.interrupt();
   }
 
-  // The lock that a job has just taken for what this user does. No user is the calling thread.
+  // Takes note of the lock that a job has just taken for this user; null means the calling thread.
   public HeldLock hold(Object user, long fresh) {
     return new HeldLock(user == null ? new LockUser() : (LockUser) user, fresh);
   }
@@ -58,18 +58,19 @@ public class HeldLocks {
 }
 
 public class HeldLock {
-  // By thread, and by job group.
+  // The held locks by thread, and by job group.
   private static final ConcurrentHashMap HELD = new ConcurrentHashMap();
-  // A proof may be too old at once, if its storage is slow or the worker was suspended again. Milliseconds.
+  // A proof may be too old as soon as it is there, if its storage is slow or the worker was suspended again. Then this
+  // many are tried, and more until LONGEST milliseconds have passed.
   private static final int LEAST_PROOFS = 3;
   private static final long LONGEST = 30000L;
-  // A proof itself tries for as long if the lock's server is away.
+  // A single proof may take this long, because it tries again while the lock's server is away.
   private static final long MOST_OF_A_PROOF = 4 * LONGEST;
   private static final String UNKNOWN = "The worker did not find out whether the lock is still ours.";
 
   private final LockUser user;
   private final long fresh;
-  // Both clocks: one may stand still while the machine does, the other may be set.
+  // The times of the last proof by two clocks: one may stand still while the machine does, the other may be set.
   private long provedAt = System.currentTimeMillis();
   private long provedAfter = now();
   // When the question was taken that is answered next.
@@ -118,7 +119,7 @@ public class HeldLock {
     return (HeldLock) HELD.remove(Thread.currentThread());
   }
 
-  // Not private: Janino makes a static method of a private one, which is synchronized with all others of its class.
+  // Not private, because Janino makes a private method a static one, synchronized with all others of its class.
   synchronized void prove() {
     long since = now();
     try {
@@ -128,7 +129,7 @@ public class HeldLock {
         }
         ask();
       }
-      // A task goes on beside the end of the lock, or for longer than the job that began it.
+      // A task may go on when the lock has been released, or for longer than the job that began it.
       while (isEnded && !isJudged && now() - since < MOST_OF_A_PROOF) {
         wait(1000L);
       }
@@ -153,7 +154,7 @@ public class HeldLock {
     }
   }
 
-  // Spark does not find a class of ours when a task gives its exception to the driver.
+  // The exception is one of Hudi, because Spark does not find a class of ours when a task hands it to the driver.
   private static HoodieException lost(String why) {
     return new HoodieException("@LOST@" + why);
   }
@@ -194,7 +195,7 @@ public class HeldLock {
     notifyAll();
   }
 
-  // Says whether the lock was ours until its end: null, or why not. Then tasks change nothing more.
+  // Notes whether the lock was ours until its end: null, or why not. In the latter case tasks change nothing more.
   public synchronized void judge(String whyLost) {
     this.whyLost = whyLost;
     isJudged = true;

@@ -10,10 +10,11 @@ makes a file only when the file is closed, so closing one is a change, too. Exec
 files have names of their own (`jobs.hudi.task_numbers`), and Arrow's tasks look at the marker of each file
 (`jobs.storage.announced_file`).
 
-The same storage puts no file in its place that could be written only in part, because the disk is full. Hudi writes a
-file of the timeline under another name and moves it in any case (`HoodieStorage.createImmutableFileInPath`). The
-instant would then count as completed: an empty file as a commit without files, so that readers see the rows of a
-replacement twice; and with any other part of it no client can read the timeline, or that of the metadata table.
+The same storage does not move a file to its place if it was written only in part, because the disk is full. Hudi writes
+a file of the timeline under another name and moves it even then (`HoodieStorage.createImmutableFileInPath`), and the
+instant would count as completed. An empty file counts as a commit without files, so readers would see the rows of a
+replacement twice. If the file has any other part of its content, no client can read the timeline of the table, or that
+of the metadata table.
 
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
@@ -23,7 +24,7 @@ from __future__ import annotations
 CLASSES = {
     "org.apache.hudi.storage.hadoop.HoodieHadoopStorage": "HeldStorage",
     "org.apache.hudi.io.storage.HoodieSparkIOFactory": "HeldFactory",
-    # The default, where Spark's is not configured. Both make the same readers and writers of Spark's rows.
+    # This class is the default if Spark's is not configured. Both make the same readers and writers of Spark's rows.
     "org.apache.hudi.io.storage.hadoop.HoodieHadoopIOFactory": "HeldFactory",
 }
 """Hudi's classes, and those that take their place in the driver's JVM."""
@@ -44,9 +45,9 @@ import org.apache.hudi.storage.hadoop.HoodieHadoopStorage;
 """
 SOURCE = """
 public class HeldStorage extends HoodieHadoopStorage {
-  // The name of a file under which Hudi writes it before it moves it to its place.
+  // The names of temporary files, which Hudi writes first and then moves to their places.
   private static final String TEMPORARY = ".+\\\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
-  // The errors of such files that were written only in part, by their paths.
+  // The errors of temporary files that were written only in part, by their paths.
   private static final ConcurrentHashMap FAILED = new ConcurrentHashMap();
 
   public HeldStorage(StoragePath path, StorageConfiguration conf) {
@@ -165,7 +166,7 @@ class HeldStream extends FSDataOutputStream {
     try {
       HeldLock.require();
     } catch (HoodieException e) {
-      // If it cannot be aborted, it stays open, so that no file of the next attempt is replaced.
+      // A stream that cannot be aborted stays open, so that no file of the next attempt is replaced.
       if (hasCapability(CommonPathCapabilities.ABORTABLE_STREAM)) {
         abort();
       }

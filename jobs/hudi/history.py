@@ -1,7 +1,7 @@
 """Commits that have left the active timeline.
 
-Archivers of Hudi (1.2.0) move the oldest instants first. A savepoint may keep an older one, and one that was in flight
-may have completed later than others that are archived.
+Archivers of Hudi (1.2.0) move the oldest instants first. But a savepoint may keep an older instant on the active
+timeline, and an instant that was in flight may have completed later than archived ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
 from jobs.problems.tables import HISTORY_INCOMPLETE, INSTANTS_UNKNOWN
 
-# Compared as texts, it is after all instants.
+# This text is after all instants in the order of texts.
 _NO_INSTANT = "9" * 20
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Samples of the JVM's counters (by default each 50 ms), looks for unused monitors (250 ms), at remembered sets (300 ms)
-# and for a reason to stop all threads (1 s). Other versions of Java may lack some of these options.
+# By default the JVM samples its counters each 50 ms, looks for unused monitors each 250 ms, at remembered sets each 300
+# ms, and for a reason to stop all threads each second. Other versions of Java may lack some of these options.
 JAVA_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:PerfDataSamplingInterval=1000"
     " -XX:AsyncDeflationInterval=5000 -XX:G1ConcRefinementServiceIntervalMillis=5000"
@@ -27,13 +27,13 @@ JAVA_OPTIONS = (
 _CLEANER = "org.apache.spark.ContextCleaner"
 _CLEANER_MILLISECONDS = 5000
 _HEARTBEAT, _HEARTBEAT_SECONDS = "spark.executor.heartbeatInterval", "30s"
-# Spark refuses a heartbeat that is not below these.
+# Spark refuses a heartbeat interval that is not below these timeouts.
 _ABOVE = ("spark.network.timeout", "spark.storage.blockManagerHeartbeatTimeoutMs")
 
 
 def spark_options(master: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options of Spark for an executor within the driver, which nothing can part from it. `options` are the
-    chosen ones."""
+    """Returns the options of Spark for an executor within the driver, from which nothing can separate it. `options` are
+    the chosen ones."""
     is_free = is_local(master) and not any(each in options for each in (_HEARTBEAT, *_ABOVE))
     return {_HEARTBEAT: _HEARTBEAT_SECONDS} if is_free else {}
 

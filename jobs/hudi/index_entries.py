@@ -139,7 +139,7 @@ def _entries_of(table: HudiTable, partition: str) -> DataFrame:
     """Returns the records of an index in the metadata table, read as a Hudi table.
 
     Hudi 1.0 stores the schema of the metadata table without meta fields, with which a query of Hudi 1.2.0 cannot merge
-    two records (`HoodieMetadataPayload.getInsertValue`), so they are given.
+    two records (`HoodieMetadataPayload.getInsertValue`), so the meta fields are given here.
     """
     path = f"{table.base_path}/{FOLDER}/{partition}"
     reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "false")

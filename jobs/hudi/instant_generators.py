@@ -48,7 +48,7 @@ import org.apache.hudi.storage.StoragePathInfo;
 """
 _SOURCE = """
 public class TableClock extends SkewAdjustingTimeGenerator {
-  // Compared as texts, it is before all instants; and this one is after them.
+  // In the order of texts LOWEST is before all instants, and HIGHEST after them.
   private static final String LOWEST = "0";
   private static final long HIGHEST = 253370764800000L; // In the year 9999.
 
@@ -67,7 +67,7 @@ public class TableClock extends SkewAdjustingTimeGenerator {
                     long patience) {
     super(config, storage);
     this.lastInstant = lastInstant;
-    // Not that of `config`: it is 1 for the lock that the job lends.
+    // The skew of `config` is not used: it is 1 for the lock that the job lends.
     this.skew = ((Long) HoodieTimeGeneratorConfig.MAX_EXPECTED_CLOCK_SKEW_MS.defaultValue()).longValue();
     this.patience = patience;
   }
@@ -81,9 +81,10 @@ public class TableClock extends SkewAdjustingTimeGenerator {
     this.offset = latest > 0 ? Long.valueOf(offset) : null;
   }
 
-  // `HoodieInstantTimeGenerator.createNewInstantTime` calls this until the text is after the last one that it made for
-  // any table, which may be hours ahead of this one's frame. So that one is forgotten: it is replaced, the caller gets
-  // what is after everything, fails to put that in the place of what it read before, and asks again.
+  // `HoodieInstantTimeGenerator.createNewInstantTime` calls this method until the text is after the last instant that
+  // it has made for any table, which may be hours ahead of this table's frame. So a first call makes Hudi forget that
+  // instant: it sets LOWEST in its place and returns HIGHEST. The caller then fails to put HIGHEST in the place of the
+  // instant that it had read before, and calls again.
   public long generateTime(boolean skipLocking) {
     HeldLock.require();
     Object before = lastInstant.get();
@@ -167,7 +168,7 @@ class FramedInstants extends InstantGeneratorV1 {
         config.fromProperties(options).withPath(basePath).build(), storage, lastInstant, patience);
   }
 
-  // A table as its clients may spell its path in either way, with its metadata table.
+  // Both ways in which clients may spell the path of the table, each also for its metadata table.
   public void keep(String one, String other, TableClock clock) {
     for (Iterator each = paths(one, other).iterator(); each.hasNext();) {
       String path = (String) each.next();
@@ -210,7 +211,7 @@ class FramedInstants extends InstantGeneratorV1 {
     return path.toUri().getAuthority() + path.toUri().getPath();
   }
 
-  // Executors do not have this class. Not private, or Janino would make another method of it.
+  // Executors get Hudi's class, because they do not have this one. Not private, or Janino would rename the method.
   public Object writeReplace() {
     return new InstantGeneratorV1();
   }

@@ -93,7 +93,7 @@ class Jvm(JavaView):
     @cached_property
     def engine_context(self) -> Any:
         """Hudi's engine of this session (`jobs.hudi.near_engine`)."""
-        # The engine has a copy of its own.
+        # The engine keeps its own copy of Hadoop's options, so they are reduced before.
         self._slim_options()
         return near_engine(self, self._session._jsc)
 
@@ -239,7 +239,7 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
         return refused
-    # Hudi wraps it in errors of the metadata table, and Spark quotes that of a task.
+    # Hudi wraps the error of a lost lock in errors of the metadata table, and Spark quotes that of a task.
     if lost := _OF_LOST_LOCK.search(_text(causes)):
         return LockLostError(f"{what}: {lost[1]}")
     for name, message in causes:
@@ -270,7 +270,7 @@ def first_line(error: Py4JError | PySparkException) -> str:
 def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
     """Yields class name and message of the Java exception and of its causes, outermost first."""
     if isinstance(error, CapturedException) and error._origin is None:
-        # PySpark gives such an exception, for example that of a Python worker, only as a text.
+        # PySpark gives some exceptions, such as that of a Python worker, only as a text.
         yield told_by(error.desc or "")
         return
     thrown: Any = None

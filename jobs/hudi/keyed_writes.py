@@ -59,7 +59,7 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
         # Without the index of the writers, a row that the table lacks would go to a file group of its own.
         index = hashing_metadata.index_options(table, 1)
     elif table.declared.hudi_options.get(INDEX_TYPE, "").upper() in GLOBAL_TYPES:
-        # The rows stay in their partitions. A global index would compute the paths of these anew.
+        # The rows stay in their partitions. A global index would compute the partition paths anew.
         index = {INDEX_TYPE: "SIMPLE"}
     return {
         **{key: value for key, value in stored.items() if value is not None},

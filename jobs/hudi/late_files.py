@@ -77,8 +77,8 @@ class LateFiles:
                 self._jvm.reads.write(self._table.storage, path, "\n".join(lines))
 
     def announce(self, instant: str, files: Iterable[str]) -> None:
-        """Makes the markers of files that somebody has removed again, one for each file. The paths are relative to the
-        base path. Until the last one is made, a note says that markers are lacking."""
+        """Makes markers again that somebody has removed, one for each of these files. The paths are relative to the
+        base path. Until the last marker is made, a note says that markers are lacking."""
         write_object(self._jvm, self._table.storage, self._note, {"instant": instant}, _WHAT)
         with translated(f"making the markers of {instant} again"):
             for file in files:

@@ -21,7 +21,7 @@ class LaterStep {
   private final LaterStep source;
   private final Object argument;
   final int parts;
-  // Whose values Spark keeps from this step on.
+  // The data whose values Spark keeps from this step on.
   LaterData owner;
   private Object made;
 
@@ -72,7 +72,7 @@ class LaterData extends JavaRDD {
   private static final AtomicInteger IDS = new AtomicInteger(-1);
 
   private transient LaterStep step;
-  // Of no RDD that Spark has.
+  // No RDD of Spark has this id.
   private final int id = IDS.decrementAndGet();
   private transient NearEngine engine;
   private transient HoodieDataCacheKey key;
@@ -87,7 +87,7 @@ class LaterData extends JavaRDD {
     return ((JavaRDD) step.made()).rdd();
   }
 
-  // Hudi frees what Spark keeps by the ids that it knows of a table's instant.
+  // Hudi frees the values that Spark keeps by the ids that are noted for the table and the instant.
   void isKeptFor(HoodieDataCacheKey key) {
     this.key = key;
     if (step.isMade()) {

@@ -1,7 +1,7 @@
 """Makes Hudi's planner of compactions (1.2.0) use a reader of the metadata table that is open already.
 
-The planner opens and reads the metadata table twice, once for the partitions and once for their files: as much CPU as
-all the rest of the planning of a small table.
+The planner opens and reads the metadata table twice, once for the partitions and once for their files. On a small table
+this takes as much CPU time as all the rest of the planning.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LentFactory extends TableMetadataFactory {
   }
 }
 
-// Who borrows the reader does not close it.
+// The borrower of the reader must not close it.
 class Borrower implements InvocationHandler {
   private final HoodieTableMetadata reader;
 

@@ -1,9 +1,9 @@
 """Makes Hadoop's local file system read and set permissions without starting processes. PySpark has no native library
 of Hadoop, so `RawLocalFileSystem` (3.3.4) starts `chmod` for each new file and folder: about fifty times in a small
 compaction of a table on a local disk, mostly with the table's lock held. When a caller needs permissions, as each
-recursive listing does, it starts `ls` for each file, and it accesses the disk five times for the rest of a file's
-status. It gives each reader a buffer of the size that is asked for, and Hudi asks for 16 MB for a log and for 32 MB for
-an HFile, also if the file has some KB."""
+recursive listing does, `RawLocalFileSystem` starts `ls` for each file, and accesses the disk five times for the rest of
+a file's status. Each reader gets a buffer of the size that is asked for, and Hudi asks for 16 MB for a log and for 32
+MB for an HFile, also if the file has some KB."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ public class LocalFiles extends RawLocalFileSystem {
   private static final int MOST_BUFFERED = 128 << 10;
   private static final String READ =
       "unix:size,isDirectory,lastModifiedTime,lastAccessTime,mode,uid,gid";
-  // By their numbers.
+  // The names of owners and groups by their numbers.
   private final Map owners = new ConcurrentHashMap();
   private final Map groups = new ConcurrentHashMap();
   private long blockBytes;
@@ -81,7 +81,7 @@ public class LocalFiles extends RawLocalFileSystem {
     } catch (NoSuchFileException e) {
       throw new FileNotFoundException("File " + path + " does not exist");
     } catch (Exception e) {
-      // Attributes of another kind, or an error, which Hadoop tells in its own words.
+      // Either the disk has other attributes, or there is an error, which Hadoop tells in its own words.
       return super.getFileStatus(path);
     }
   }
@@ -90,7 +90,8 @@ public class LocalFiles extends RawLocalFileSystem {
     return listStatus(folder, null);
   }
 
-  // Hadoop's own makes five paths of each name, and asks the disk for files that the filter leaves out: the check sums.
+  // Hadoop's own method makes five paths of each name, and asks the disk also for files that the filter leaves out,
+  // which are the check sums.
   public FileStatus[] listStatus(Path folder, PathFilter filter) throws IOException {
     String[] names = pathToFile(folder).list();
     if (names == null) {
@@ -129,13 +130,13 @@ public class LocalFiles extends RawLocalFileSystem {
       Files.setPosixFilePermissions(
           pathToFile(path).toPath(), PosixFilePermissions.fromString(permission.toString()));
     } catch (Exception e) {
-      // Permissions of another kind, or an error, which Hadoop tells in its own words.
+      // Either the disk has other permissions, or there is an error, which Hadoop tells in its own words.
       super.setPermission(path, permission);
     }
   }
 
-  // Takes the place of Hadoop's own inside a file system. What is around it, for check sums, stays: with Hive's classes
-  // there is one that renames otherwise.
+  // Takes the place of Hadoop's own class inside a file system. The outer file system, which handles check sums, stays,
+  // because Hive's classes bring one that renames in another way.
   public void replaceIn(FileSystem outer, Configuration conf) throws Exception {
     if (NativeIO.isAvailable() || !(outer instanceof LocalFileSystem)) {
       return;

@@ -54,7 +54,7 @@ class TableLock:
     def __init__(self, table: HudiTable, owner: str) -> None:
         self._table = table
         self._owner = owner
-        # The token distinguishes attempts at one job in one worker: a lost one may still hold the lock, or work.
+        # The token distinguishes attempts at one job in one worker: a lost attempt may still hold the lock, or work.
         self._note = {"owner": f"{SIGNED_BY}{owner}", "token": uuid.uuid4().hex, **process()}
         self._proof: Proof = Unproved()
         self._config: Any = None  # The configuration of providers.
@@ -170,8 +170,8 @@ class TableLock:
         away_since: float | None = None
         waits_for = ""
         if self._in_a_file:
-            # If the storage refuses the file, Hudi's provider behaves as if the lock were held. If the disk is full, it
-            # leaves its file behind, so that the lock is held for ever.
+            # If the storage refuses the file, Hudi's provider behaves as if the lock were held. If the disk is full,
+            # the provider leaves its file behind, so that the lock is held for ever.
             require_writable(self._table.jvm, self._folder)
         while True:
             checkpoint(waits_for)

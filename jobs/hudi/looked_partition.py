@@ -77,7 +77,8 @@ class LookedPartition {
     }
   }
 
-  // A bootstrapped table's source files are none of the view's; each comes after the file that was made of it.
+  // The view does not know the source files of a bootstrapped table. Each of them comes after the file that was made of
+  // it.
   private Object groupOf(int number) {
     return groups.get(nameOf((CleanFileInfo) paths.get(number)));
   }

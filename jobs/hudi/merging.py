@@ -42,7 +42,7 @@ class Merging:
 
 def merging_of(table: HudiTable) -> Merging:
     """Returns the mode of Hudi's readers (`HoodieReaderContext.initRecordMerger`): the mode in the table's properties;
-    before version 9 the mode that follows from these. Raises RefusedError if they contradict each other."""
+    before version 9 the mode that follows from the properties. Raises RefusedError if they contradict each other."""
     try:
         return _merging_of(table)
     except HudiError as error:
@@ -69,13 +69,13 @@ def _merging_of(table: HudiTable) -> Merging:
 
 
 def by_column(table: HudiTable) -> list[str]:
-    """Returns the property by which columns without a value keep that of the row before, if it is set."""
+    """Returns the property by which columns without a value keep the value of the earlier row, if it is set."""
     return [_BY_COLUMN] if table.properties.get(_BY_COLUMN) else []
 
 
 def unclear(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of jobs that merge rows, if Hudi does not find out by the properties of a merge-on-read table
-    how, or takes an ordering field that is no column. Readers of file slices with logs fail on such a table."""
+    """Returns the refusal of jobs that merge rows, if the properties of a merge-on-read table do not tell Hudi how, or
+    name an ordering field that is no column. Readers of file slices with logs fail on such a table."""
     if not table.is_merge_on_read:
         return []
     try:
@@ -120,8 +120,8 @@ def schema_on_read_of(table: HudiTable) -> dict[str, str]:
 
 def forgotten_changes(table: HudiTable, history: SchemaHistory) -> dict[str, int]:
     """Returns the columns that schema on read has renamed, or given the name of a dropped column, by the table's
-    `history` (`SchemaHistory.changed`), if the latest commit knows nothing of it, because its writer had no schema on
-    read. Readers then look for the columns of all files by their names of now, also those by schema on read (1.2.0)."""
+    `history` (`SchemaHistory.changed`), if the writer of the latest commit had no schema on read. Readers then look for
+    the columns of all files by their present names, also readers with schema on read (1.2.0)."""
     changed = history.changed(types=False)
     return changed if changed and not has_schema_on_read(table) else {}
 

@@ -104,8 +104,8 @@ class MetadataTable(ClientPart):
             return MetadataTableState(files, tuple(sorted(str(each.requestedTime()) for each in pending)))
 
     def _since_compaction(self, timeline: Any) -> Any:
-        """Returns the deltacommits that completed after the last compaction was planned. A writer plans and runs it
-        within its own commit, which completes later, so the requested time of that commit is the earlier one."""
+        """Returns the deltacommits that completed after the last compaction was planned. A writer plans and runs the
+        compaction within its own deltacommit, which was requested before the compaction and completes after it."""
         last = _last_compaction(timeline)
         commits = timeline.getDeltaCommitTimeline().filterCompletedInstants()
         if last is None:
@@ -199,9 +199,9 @@ class MetadataTable(ClientPart):
     def _build(self, partitions: Sequence[str], had: Indexes) -> None:
         """Builds these partitions, and the list of files if it is missing.
 
-        If the instant is one of an indexing, each partition is written at that instant itself, and each write first
-        rolls the one before back, also that of a complete index (`generateUniqueInstantTime` of
-        `HoodieBackedTableMetadataWriter`, Hudi 1.2.0). So the last write is taken.
+        Builds them at the instant of the table's last write. At the instant of an indexing, Hudi would write each
+        partition at that instant itself, and each write would first roll back the one before, also that of a complete
+        index (`generateUniqueInstantTime` of `HoodieBackedTableMetadataWriter`, Hudi 1.2.0).
         """
         self._table.reload()
         hudi, context, meta = self._jvm.hudi, self._jvm.engine_context, self._table.meta

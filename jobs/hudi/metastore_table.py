@@ -103,8 +103,8 @@ class Definition:
             return {str(each.name()).lower(): str(each.doc().get()) for each in listed if each.doc().isPresent()}
 
     def formats(self, *, merges_logs: bool, is_read_optimized: bool) -> Formats:
-        """`merges_logs` is for the metastore's table of a merge-on-read table that shows the rows of its logs,
-        `is_read_optimized` for the one that does not."""
+        """Returns the formats of one of the metastore's tables. `merges_logs` is set if it shows the rows of the logs
+        of a merge-on-read table, `is_read_optimized` if it leaves them out."""
         with translated("describing the table"):
             util = self._jvm.hudi.hadoop.utils.HoodieInputFormatUtils
             of_spark = self._jvm.hudi.sync.common.util.SparkDataSourceTableUtils

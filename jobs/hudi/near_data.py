@@ -97,7 +97,7 @@ class NearData extends JavaRDD {
   private static final int FIRST_ATTEMPT = 1 << 30;
 
   private final transient NearParts near;
-  // Whether these are the statuses of written files. Spark would write others when it is asked for more about them.
+  // Whether these are the statuses of written files. If Spark were asked for them again, it would write other files.
   private final boolean isWritten;
 
   NearData(NearParts near, boolean isWritten) {
@@ -161,7 +161,7 @@ class NearData extends JavaRDD {
     return new NearData(new NearParts(near.spark, parts), isWritten && more.isWritten);
   }
 
-  // Hudi names files by the attempt at a task, which must be unique. Spark's own are smaller (`task_numbers`).
+  // Hudi names files by the attempt at a task, which must be unique. Spark's own numbers are smaller (`task_numbers`).
   public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) {
     BlockManager blocks = SparkEnv.get().blockManager();
     TaskContext before = TaskContext.get();
