@@ -116,7 +116,7 @@ class BloomFilter:
     def of(cls, serialized: bytes, kind: FilterKind) -> BloomFilter:
         """Returns a filter of this `DYNAMIC_V0` kind that goes on where a serialised one ends.
 
-        Raises `UnknownFilterError` if that is of another kind.
+        Raises `UnknownFilterError` if the serialised filter is of another kind.
         """
         if kind.code != DYNAMIC or FilterKind.of(serialized, DYNAMIC) != kind:
             raise UnknownFilterError(f"not a filter of {kind}")
@@ -246,7 +246,7 @@ class _Block(NamedTuple):
     first; `order` are their numbers, without those of empty keys."""
 
     order: Numbers
-    # The first hash state: the length of each key, or of all keys; for a key without a word, with the remaining bytes.
+    # The first state of the hashes (one for all keys of one length): the length, with the rest of a key without words.
     begin: Codes | np.uint32
     words: list[Codes]  # words[i] has word i of each key that has more than i words
     last_factor: Codes | np.uint32 | None  # the factor that adds the remaining bytes; 1 for keys without any

@@ -192,7 +192,8 @@ class Chunk:
 
 @dataclass
 class CopyWriter:
-    """Writes a Parquet file of copied row groups to `stream`, with the schema of the file `like`, by default the first.
+    """Writes a Parquet file of copied row groups to `stream`, with the schema of the file `like`, by default the first
+    file.
 
     All row groups must come from files of this schema and of the same writer, except for single columns. The headers of
     pages are read, unless `trusts_indexes` is set and the offset index of a column chunk accounts for all of its bytes.

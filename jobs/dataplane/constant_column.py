@@ -1,6 +1,7 @@
-"""Makes a column chunk in which every row has the same text, such as `_hoodie_file_name`, whatever the number of rows
-for the same few bytes. pyarrow takes some milliseconds for it, as long as copying megabytes. The chunk has a dictionary
-page and one data page, like a chunk that pyarrow writes. Source: `parquet.thrift` of Parquet's format 2.11.
+"""Makes a column chunk in which every row has the same text, such as `_hoodie_file_name`. The chunk has the same few
+bytes whatever the number of rows. pyarrow takes some milliseconds for such a chunk, as long as copying megabytes. The
+chunk has a dictionary page and one data page, like a chunk that pyarrow writes. Source: `parquet.thrift` of Parquet's
+format 2.11.
 """
 
 from __future__ import annotations

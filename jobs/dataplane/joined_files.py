@@ -103,7 +103,7 @@ class _NewFile(AbstractContextManager["_NewFile"]):
         self._foreign: dict[bytes, bytes] = {}
         self._chunks = self._copied_rows = self._decoded_rows = 0
         self._counts = MergeCounts()
-        self._stored: list[StoredKeys] = []  # Those of the copied row groups.
+        self._stored: list[StoredKeys] = []  # The keys of the copied row groups.
 
     def joined(self, *, copies: bool) -> JoinedFile:
         copied: list[SliceFiles] = []

@@ -80,7 +80,7 @@ class KeyFooter:
         # A filter of another capacity would have more wrong hits; the number of its rows may differ.
         if replace(kind, most_rows=self._kind.most_rows) != self._kind or found.keys < rows:
             return False
-        # UTF-8 and UTF-16 order such letters differently, and the writer may have compared either.
+        # UTF-8 and UTF-16 order letters from U+E000 on differently, and the writer may have compared either.
         if any(letter >= "\ue000" for letter in smallest) or any(letter > "\uffff" for letter in largest):
             return False
         if self._filter.keys:

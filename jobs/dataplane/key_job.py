@@ -30,8 +30,8 @@ def compare(
     sizes: Sequence[int],
     context: JobContext,
 ) -> list[KeyChange]:
-    """Compares pairs of base files at absolute paths (`key_changes.compare`); the number of each pair is its size in
-    bytes. In a table without meta fields only the numbers of rows are compared."""
+    """Compares pairs of base files at absolute paths (`key_changes.compare`); `sizes` has the bytes of each pair. In a
+    table without meta fields only the numbers of rows are compared."""
     function = _compared if table.has_meta_fields else _counted
     return _read(table, function, [(storage, *pair) for pair in pairs], sizes, context)
 
@@ -39,7 +39,7 @@ def compare(
 def digests(
     table: HudiTable, storage: Storage, paths: Sequence[str], sizes: Sequence[int], context: JobContext
 ) -> list[KeyDigest]:
-    """Returns the digests of base files at absolute paths; the number of each is its size in bytes."""
+    """Returns the digests of base files at absolute paths; `sizes` has the bytes of each file."""
     return _read(table, _digested, [(storage, path) for path in paths], sizes, context)
 
 

@@ -101,7 +101,7 @@ def read_logs(
             if block.kind == BlockType.DELETE:
                 deletes = _add_deletes(versions, file, block)
                 if by_position and rules.mode == "COMMIT_TIME_ORDERING":
-                    counts.log_records -= deletes  # which Hudi then does not count
+                    counts.log_records -= deletes  # Hudi does not count deletes by position
             else:
                 for batch in _records(file, block, wanted, rules.with_default):
                     _add_records(versions, batch, files, rules, fields)

@@ -44,8 +44,8 @@ _Place = tuple[int, int, bytes]
 
 @dataclass(frozen=True)
 class Annotations:
-    """The annotations of one schema: each with its place, as the bytes of a struct of its fields; and its lists of two
-    levels."""
+    """What pyarrow does not write of one schema. `places` has the annotations, each with its place, as the bytes of a
+    struct of its fields. `lists` are the lists of two levels."""
 
     places: tuple[tuple[_Place, bytes], ...] = ()
     lists: Lists = ()

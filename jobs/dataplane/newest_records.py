@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Spark's rows hold both types as Integers. Hudi turns a null into an Integer 0, which can be compared with them.
 _INTEGERS = (pa.int32(), pa.date32())
 # The Java class of a delete's ordering value that can be compared with a column's. A delete of another class always
-# wins, and the next record of the key fails.
+# wins, and Hudi then fails at the next record of the key.
 _CLASSES = {
     pa.bool_(): "Boolean",
     pa.int32(): "Int",
@@ -42,7 +42,7 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions of records in the order in which Hudi reads them; all fields have one entry for each."""
+    """Versions of records in the order in which Hudi reads them; all fields have one entry for each version."""
 
     keys: Places  # The number of the version's key.
     ordering: tuple[pa.Array, ...]  # The columns of ordering fields.

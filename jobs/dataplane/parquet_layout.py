@@ -123,8 +123,8 @@ class Layout:
         return replace(self._with_schema(other, dictionary), keys=self.keys)
 
     def _with_schema(self, other: Layout, dictionary: tuple[bool, ...] | None) -> Layout:
-        """Returns the other layout with this schema, and with its own entries as far as no schema matters to them.
-        Lists of two levels stay so unless an element may be null by this schema."""
+        """Returns the other layout with this schema and its annotations. The other layout's entries are kept as far as
+        they do not depend on a schema, and its lists of two levels unless an element may be null by this schema."""
         annotations = replace(self.annotations, lists=other.annotations.lists)
         entries = {**footer_entries.foreign(other.schema.metadata), **(self.schema.metadata or {})}
         schema = self.schema.with_metadata(entries)

@@ -63,7 +63,8 @@ class FamilySize:
 
 @dataclass(frozen=True)
 class WayCost:
-    """A way on which each task writes `outputs` files. `cost` is its time, in bytes that a core decodes meanwhile."""
+    """A way on which each task writes `outputs` files. `cost` is its time, as the bytes that a core decodes in that
+    time."""
 
     way: Way
     outputs: int

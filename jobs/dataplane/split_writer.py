@@ -147,8 +147,9 @@ class SplitWriter(AbstractContextManager["SplitWriter"]):
         self._flush_what_is_large()
 
     def _add_where_it_is(self, batch: pa.RecordBatch, leaves_out: frozenset[str]) -> None:
-        """Adds rows to the file of the slice's own bucket, also those that belong to another one, except for rows of
-        other buckets that these instants wrote. A bucket beyond the table's number gets a file only for such rows."""
+        """Adds rows to the file of the slice's own bucket, also rows that belong to another bucket. Rows of other
+        buckets that these instants wrote are left out. A bucket beyond the table's number gets a file only for such
+        rows."""
         source = self._source
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         times = batch.column(batch.schema.get_field_index(COMMIT_TIME))

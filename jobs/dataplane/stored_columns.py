@@ -62,7 +62,7 @@ def of_files(
     before: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
 ) -> Iterator[StoredColumns]:
     """Reads the files at these absolute paths. `before` maps a path to columns and instants: `older` then counts the
-    values of such a column in rows from before the instant. The memory holds the results of some files."""
+    values of such a column in rows from before the instant. Only the results of some files are in memory at once."""
     what = "reading the columns of base files"
     for start in range(0, len(paths), _FILES_OF_JOB):
         some = paths[start : start + _FILES_OF_JOB]
