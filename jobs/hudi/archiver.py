@@ -30,7 +30,7 @@ def keeping(commits: int) -> dict[str, str]:
         "hoodie.clean.commits.retained": "1",
         # Hudi would keep delta commits for the compaction schedule of writers, but the service counts them by itself.
         "hoodie.compact.inline.max.delta.commits": "1",
-        # By default Hudi only logs an error of the archival, and deletes the instants nevertheless.
+        # Hudi's default only logs an error of the archival, and deletes the instants nevertheless.
         "hoodie.archive.fail.on.error": "true",
     }
 

@@ -137,7 +137,7 @@ public class CleanParts {
   }
 
   // Adds files to the part. Returns false if it must be called again with a new table, because this table holds too
-  // many listings. They are closed here, because Python may keep the table for long.
+  // many listings. The listings are closed here, because Python may keep the table for long.
   public boolean add(HoodieTable table, HoodieWriteConfig config) {
     SyncableFileSystemView view = table.getHoodieView();
     try {

@@ -24,7 +24,7 @@ from __future__ import annotations
 CLASSES = {
     "org.apache.hudi.storage.hadoop.HoodieHadoopStorage": "HeldStorage",
     "org.apache.hudi.io.storage.HoodieSparkIOFactory": "HeldFactory",
-    # This class is the default if Spark's is not configured. Both make the same readers and writers of Spark's rows.
+    # Hudi's default, used if Spark's class is not configured. Both make the same readers and writers of Spark's rows.
     "org.apache.hudi.io.storage.hadoop.HoodieHadoopIOFactory": "HeldFactory",
 }
 """Hudi's classes, and those that take their place in the driver's JVM."""

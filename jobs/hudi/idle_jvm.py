@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# By default the JVM samples its counters each 50 ms, looks for unused monitors each 250 ms, at remembered sets each 300
+# The JVM by default samples its counters each 50 ms, looks for unused monitors each 250 ms, at remembered sets each 300
 # ms, and for a reason to stop all threads each second. Other versions of Java may lack some of these options.
 JAVA_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:PerfDataSamplingInterval=1000"

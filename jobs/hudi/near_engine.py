@@ -12,8 +12,8 @@ from jobs.hudi import janino, later_data, near_data, near_threads
 from jobs.hudi.held_locks import held_locks
 from jobs.hudi.java_view import JavaView
 
-# Most elements are a request to the storage. So a list of more elements is shared by this number of threads, and the
-# long lists of large tables by Spark's executors.
+# Most elements are a request to the storage. So this number of threads shares a list of more elements, up to the second
+# number; Spark's executors share the longer lists of large tables.
 _MOST_PIECES, _MOST_SHARED = 16, 256
 
 _IMPORTS = """
@@ -41,7 +41,7 @@ _SOURCE = """
 public class NearEngine extends HoodieSparkEngineContext {
   private final int most;
   private final NearThreads threads;
-  // Hudi has asked for their ids, and has not said yet what these are for.
+  // The data whose ids Hudi has asked for, until it says for what.
   private final Map asked = new ConcurrentHashMap();
 
   private final ThreadLocal beginning = new ThreadLocal();
@@ -55,7 +55,7 @@ public class NearEngine extends HoodieSparkEngineContext {
     threads = new NearThreads(most, shared);
   }
 
-  // The statuses of files that are written, by their `HoodieWriteStat`.
+  // Returns the statuses of files that are already written, made of their `HoodieWriteStat`.
   public JavaRDD written(List stats) {
     List statuses = new ArrayList();
     for (Iterator each = stats.iterator(); each.hasNext();) {
@@ -70,8 +70,8 @@ public class NearEngine extends HoodieSparkEngineContext {
     return NearData.of(jsc(), statuses);
   }
 
-  // Hudi makes as many partitions as there are files to index, and Spark takes none for a mistake: a commit that only
-  // drops partitions fails beside an expression index (`SparkMetadataWriterUtils.getExprIndexRecords`).
+  // Hudi makes as many parts as there are files to index, and Spark refuses to make none: a commit that only drops
+  // partitions would fail beside an expression index (`SparkMetadataWriterUtils.getExprIndexRecords`).
   public HoodieData parallelize(List data, int parallelism) {
     if (beginning.get() != null && !data.isEmpty() && data.get(0) instanceof CompactionOperation) {
       return HoodieJavaRDD.of(new LaterData(this, new LaterStep(jsc(), null, data, Math.max(parallelism, 1))));
@@ -80,7 +80,7 @@ public class NearEngine extends HoodieSparkEngineContext {
         ? HoodieJavaRDD.of(NearData.of(jsc(), data)) : super.parallelize(data, Math.max(parallelism, 1));
   }
 
-  // Begins a compaction. The factory of its readers has a broadcast, for which it may be too early.
+  // Begins a compaction. Its data, and its readers with their broadcast, are made later, if anything asks for them.
   public HoodieWriteMetadata beginCompaction(SparkRDDWriteClient client, String instant) {
     beginning.set(Boolean.TRUE);
     try {
@@ -113,7 +113,7 @@ public class NearEngine extends HoodieSparkEngineContext {
     }
   }
 
-  // Records of the metadata table are written near; what else Hudi parallelizes may be the work of hours.
+  // Records of the metadata table are processed in the driver; other data of Hudi may be the work of hours.
   private boolean areRecordsOfFiles(List data) {
     if (data.isEmpty() || data.size() > most) {
       return false;

@@ -58,8 +58,8 @@ class OpenedTable(TableProperties):
     @contextmanager
     def unchanged(self, *, reload: bool = True) -> Iterator[None]:
         """Takes the table as unchanged until the end of the context or the next `reload`: timeline and folders are read
-        once. `reload` is False if the table has just been opened. For callers that only look, and look again before
-        they trust what they have seen."""
+        once. `reload` is False if the table has just been opened. The context is for callers that only look, and that
+        look again before they trust what they have seen."""
         before, self._seen = self._seen, {}
         try:
             if reload:
@@ -73,7 +73,7 @@ class OpenedTable(TableProperties):
         return self._seen is not None
 
     def once(self, read: Callable[[], T], *name: str) -> T:
-        """Returns what `read` returns; in the context of `unchanged` what it returned first, by its name."""
+        """Returns what `read` returns; in the context of `unchanged` what it returned first under this name."""
         if self._seen is None:
             return read()
         if name not in self._seen:
@@ -88,7 +88,7 @@ class OpenedTable(TableProperties):
                 if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
                     azure_instants.complete_at_once(self.jvm)
                 self.meta = self.jvm.reads.opened(self.base_path, self.jvm.storage_conf())
-                # A storage has no state of the table, so the first one serves.
+                # A storage has no state of the table, so the first one is used again.
                 self.storage = self.meta.getStorage() if self.storage is None else self.storage
                 described: dict[str, Any] = json.loads(self.jvm.reads.described(self.meta))
         except HudiError as error:
@@ -163,7 +163,7 @@ class OpenedTable(TableProperties):
     @property
     def records_operations(self) -> bool:
         """Whether files have the change that made each row (`_hoodie_operation`), as Flink writes them with
-        `changelog.enabled`. Hudi takes the newest file for this (`TableSchemaResolver.hasOperationField`)."""
+        `changelog.enabled`. Hudi looks at the newest file only (`TableSchemaResolver.hasOperationField`)."""
         return OPERATION in self.schema(with_meta_fields=True)
 
     def schema_resolver(self) -> Any:

@@ -29,7 +29,7 @@ _NOTHING_BY_ITSELF = {
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
 
-# Hudi's default, which `jobs.hudi.storage_reads` changes for other logs than those that a compaction by Hudi reads.
+# Hudi's default. `jobs.hudi.storage_reads` changes it for all logs except those that a compaction by Hudi reads.
 _BUFFER_OF_MERGES = {"hoodie.memory.dfs.buffer.max.size": str(16 << 20)}
 
 

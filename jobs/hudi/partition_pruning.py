@@ -29,7 +29,7 @@ class Narrowed:
 
 def narrowed(table: HudiTable, frame: DataFrame, partitions: Collection[str]) -> Narrowed | None:
     """Returns the rows in the folders of those of these partitions whose paths are made of the values of the partition
-    fields, and perhaps of a few more; None if Hudi cannot choose folders of this table by values.
+    fields, and perhaps the rows of a few more partitions; None if Hudi cannot choose folders of this table by values.
 
     A filter by the meta column alone would read the whole table.
     """

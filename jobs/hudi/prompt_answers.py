@@ -1,6 +1,6 @@
 """Makes the JVM send long answers at once. An answer above the buffer of py4j's server (0.10.9, 8 KB) is sent in two
-parts. Without TCP_NODELAY the second one waits until Python's side confirms the first, which takes it 40 ms: a tenth of
-an expansion of a small table for each such answer, such as that with its commits."""
+parts. Without TCP_NODELAY the second part waits for 40 ms until Python's side confirms the first one. An expansion of a
+small table then takes a tenth longer for each such answer, for example the one with the table's commits."""
 
 from __future__ import annotations
 

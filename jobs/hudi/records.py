@@ -207,16 +207,16 @@ def _written(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _is_of_batches(requested: str, stat: dict[str, Any]) -> bool:
-    """Returns whether these are the statistics of a base file that Flink wrote in several batches of one checkpoint:
-    each batch writes all rows of the one before again, whose file it deletes. The numbers of all are added up, also
-    their rows and bytes, and the file before the last one is of the commit itself (Hudi 0.15 to 1.2, `WriteStatMerger`
-    and `FlinkMergeAndReplaceHandle`, since 1.1 `FlinkIncrementalMergeHandle`)."""
+    """Returns whether these are the statistics of a base file that Flink wrote in several batches of one checkpoint.
+    Each batch writes all rows of the batch before again, and deletes its file. The statistics add up the rows and bytes
+    of all batches, and name a previous file that is of the commit itself (Hudi 0.15 to 1.2, `WriteStatMerger` and
+    `FlinkMergeAndReplaceHandle`, since 1.1 `FlinkIncrementalMergeHandle`)."""
     return stat.get("prevCommit") == requested and parse_base_file_name(_name(stat)) is not None
 
 
 def _written_bytes(stat: dict[str, Any]) -> int:
-    """Returns the size of a base file, or the bytes that were appended to a log: what is the log's size for most
-    writers is the sum of its sizes after each batch for Flink."""
+    """Returns the size of a base file, or the bytes that were appended to a log. The member `fileSizeInBytes` is a
+    log's size for most writers, but for Flink it is the sum of the sizes after each batch."""
     is_log = parse_log_file_name(_name(stat)) is not None
     return int(stat.get("totalWriteBytes" if is_log else "fileSizeInBytes") or 0)
 

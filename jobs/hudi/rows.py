@@ -107,19 +107,20 @@ def _reading_all_columns(frame: DataFrame) -> DataFrame:
 
 
 def readable_by(table: HudiTable, spark: SparkSession) -> SparkSession:
-    """Returns this session, in which Spark can read a table whose paths a key generator makes of times, from now on.
-    Hudi's readers (1.2.0) take the field for a text there (`SparkParsePartitionUtil.getPartitionSchema`), and Spark's
+    """Returns this session, changed so that Spark can read the table if its key generator makes paths of times. Hudi's
+    readers (1.2.0) take the field of such a time for a text (`SparkParsePartitionUtil.getPartitionSchema`), and Spark's
     vectorized reader cannot make a text of a time (NullPointerException)."""
     if _has_times_in_paths(table):
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-        # In zones with summer time the hour that comes twice would be one text.
+        # In zones with summer time two times an hour apart would have the same text.
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     return spark
 
 
 def with_times(table: HudiTable, frame: DataFrame) -> DataFrame:
-    """Returns the rows of a `readable_by` session with times in place of the texts that Hudi's readers make of them: of
-    a time in a log the number of its milliseconds or microseconds, of one in a base file words."""
+    """Returns the rows of a `readable_by` session with times in place of the texts that Hudi's readers make of them. If
+    the time is in a log, the text is a number of milliseconds or microseconds; if it is in a base file, a date and a
+    time of day."""
     if not _has_times_in_paths(table) or not frame.columns:
         return frame
     of_number = {'"timestamp-millis"': F.timestamp_millis, '"timestamp-micros"': F.timestamp_micros}
@@ -189,8 +190,8 @@ def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
 
 
 def count_of_instants(table: HudiTable, instants: Collection[str], *, in_logs: bool = False) -> dict[str, int]:
-    """Returns the number of rows of each of these instants, without instants of which no base file has rows unless they
-    count `in_logs`."""
+    """Returns the number of rows of each of these instants. If no base file has rows of any of them, the result is
+    empty, unless rows `in_logs` count as well."""
     if not instants:
         return {}
     with translated("counting the rows of instants"):
@@ -216,8 +217,8 @@ def keys_there_twice(
 
 
 def rows_there_twice(table: HudiTable, instants: Collection[str], partitions: Collection[str]) -> dict[str, int]:
-    """Returns the number of keys in these partitions of which one of several rows is of one of these instants, by
-    instant."""
+    """Returns, by instant, the number of keys that have several rows in these partitions, one of which this instant
+    wrote."""
     if not instants or not partitions:
         return {}
     with translated("looking for duplicate keys"):

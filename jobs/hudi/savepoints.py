@@ -50,7 +50,7 @@ def savepoints_of(table: HudiTable) -> list[Savepoint]:
     with translated("reading the savepoints"):
         timeline = table.meta.reloadActiveTimeline().getSavePointTimeline().filterCompletedInstants()
         instants = list(table.jvm.items(timeline.getInstantsAsStream()))
-        # JSON takes one call each, however many files there are.
+        # JSON takes one call for each savepoint, however many files it has.
         return [_savepoint(str(item.requestedTime()), timeline.readSavepointMetadata(item)) for item in instants]
 
 

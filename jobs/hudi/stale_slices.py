@@ -160,9 +160,10 @@ def deleted_from_base_files(
 
 
 def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
-    """Returns the keys that a commit deleted in file groups that existed: in the delete blocks of its logs, or those of
-    the previous base file that its own lacks. Keys in files that were cleaned are left out. The deletes of a repair
-    have the time of the deletes that it repairs. Raises HudiError if a file that is there cannot be read."""
+    """Returns the keys that a commit deleted in file groups that existed: the keys in the delete blocks of its logs, or
+    the keys that the previous base file has and the new one lacks. Keys in files that were cleaned are left out. The
+    deletes of a repair have the time of the deletes that it repairs. Raises HudiError if a file that is there cannot be
+    read."""
     groups = [group for group, count in commit.deleted.items() if count]
     write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(groups, ""))
     found = deleted_in_logs(table, [write], [commit])
@@ -320,8 +321,8 @@ class _Copier:
             name = str(status.getPath().getName())
             if any(name.lstrip(".").startswith(file_id) for file_id in file_ids):
                 self.copy(prefix + name)
-        # Without its metadata a listing finds no partition, and thus no rows. The table's own may be a Parquet file, or
-        # gone, which nobody notices who reads the metadata table.
+        # A listing finds no partition, and thus no rows, without the partition's metadata file. The file of the table
+        # itself may be a Parquet file, or gone, which no reader of the metadata table notices.
         hudi, table = self._table.jvm.hudi, self._table
         base = hudi.storage.StoragePath(self.target)
         path = hudi.storage.StoragePath(base, partition) if partition else base

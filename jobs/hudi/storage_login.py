@@ -1,7 +1,8 @@
 """Gives the worker's JVM, and those of its executors, the credentials of declared accounts (`jobs.storage.accounts`).
 
-`s3a` of Hadoop 3.3.4 takes credentials from a class of Java, one for each bucket. Its own classes assume one role, with
-no external id and no tags; this one assumes a chain of them, and renews the sessions while jobs run.
+`s3a` of Hadoop 3.3.4 takes credentials from a class of Java, one for each bucket. Hadoop's own classes assume one role,
+with no external id and no tags. The class of this module assumes a chain of roles, and renews the sessions while jobs
+run.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ public class StorageLogin implements AWSCredentialsProvider {
   private long endsAt;
 
   public StorageLogin(URI uri, Configuration conf) throws IOException {
-    // Without the substitution of variables, which a policy may have.
+    // Hadoop's own variables are not substituted, because a policy may have variables of its own.
     String text = conf.getRaw("fs.s3a.OPTION");
     List found = text == null ? Collections.EMPTY_LIST : (List) new ObjectMapper().readValue(text, List.class);
     if (found.size() != 1) {
@@ -104,7 +105,7 @@ public class StorageLogin implements AWSCredentialsProvider {
     List roles = account.get("roles") == null ? Collections.EMPTY_LIST : (List) account.get("roles");
     boolean web = account.get("source").equals("web_identity");
     AWSCredentials found = web ? new AnonymousAWSCredentials() : first();
-    // The SDK's providers renew what they give; a role's session has its own end.
+    // The SDK's providers renew their credentials; the session of a role is renewed here, before its end.
     long now = System.currentTimeMillis();
     long renew = roles.isEmpty() ? now : Long.MAX_VALUE;
     long ends = now;
@@ -133,7 +134,7 @@ public class StorageLogin implements AWSCredentialsProvider {
       } else if (kind.equals("machine")) {
         source = InstanceProfileCredentialsProvider.getInstance();
       } else if (kind.equals("container")) {
-        // The SDK's class would ask the machine instead.
+        // Without one of these variables the SDK's class would ask the machine instead.
         if (System.getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") == null
             && System.getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == null) {
           throw new SdkClientException("Unable to load credentials: the environment names no role of a container");

@@ -74,7 +74,8 @@ public class StorageReads {
     }
   }
 
-  // On a local disk the content outlasts a loss of power, after which a file that was only closed may be empty.
+  // On a local disk the content is forced onto the disk, because after a loss of power a file that was only closed may
+  // be empty.
   public void write(HoodieStorage storage, String path, String text) throws IOException {
     StoragePath file = new StoragePath(path);
     OutputStream stream = storage.create(file, true);
@@ -127,29 +128,19 @@ public class StorageReads {
     }
   }
 
-  // Takes the defaults of YARN and MapReduce from Hadoop's options: two thirds of all, which no file system reads. Hudi
-  // copies all options for each table, lock and block of a log. Where Hadoop loads its defaults again, these are back.
-  public void slim(Configuration conf) throws Exception {
-    Set dropped = new HashSet();
-    for (Iterator each = conf.iterator(); each.hasNext();) {
-      String name = (String) ((Map.Entry) each.next()).getKey();
-      String[] sources = conf.getPropertySources(name);
-      String last = sources == null || sources.length == 0 ? "" : sources[sources.length - 1];
-      if ((last.equals("yarn-default.xml") && name.startsWith("yarn."))
-          || (last.equals("mapred-default.xml") && name.startsWith("mapreduce."))) {
-        dropped.add(name);
-      }
-    }
-    for (Iterator each = dropped.iterator(); each.hasNext();) {
-      conf.unset((String) each.next());
-    }
-    Field sources = Configuration.class.getDeclaredField("updatingResource");
-    sources.setAccessible(true);
-    ((Map) sources.get(conf)).keySet().removeAll(dropped);
-  }
+  // Removes the defaults of YARN and MapReduce from Hadoop's options. These are two thirds of all options, and no file
+  system reads them. Hudi copies all options for each table, lock and block of a log. If Hadoop loads its defaults //
+  again, these are back. public void slim(Configuration conf) throws Exception { Set dropped = new HashSet(); for
+  (Iterator each = conf.iterator(); each.hasNext();) { String name = (String) ((Map.Entry) each.next()).getKey();
+  String[] sources = conf.getPropertySources(name); String last = sources == null || sources.length == 0 ? "" :
+  sources[sources.length - 1]; if ((last.equals("yarn-default.xml") && name.startsWith("yarn.")) ||
+  (last.equals("mapred-default.xml") && name.startsWith("mapreduce."))) { dropped.add(name); } } for (Iterator each =
+  dropped.iterator(); each.hasNext();) { conf.unset((String) each.next()); } Field sources =
+  Configuration.class.getDeclaredField("updatingResource"); sources.setAccessible(true); ((Map)
+  sources.get(conf)).keySet().removeAll(dropped); }
 
-  // Hudi reads each log of a metadata table through two buffers of this size, which no option changes, and by default
-  // through 16 MB: to allocate and clear these costs more than all else that reading a small metadata table needs.
+  // Hudi reads each log of a metadata table through two buffers of this size, which no option changes. To allocate and
+  // clear buffers of the default size, 16 MB, costs more than all else that reading a small metadata table needs.
   public void bufferLogs(int bytes) throws Exception {
     Field usual = ConfigProperty.class.getDeclaredField("defaultValue");
     usual.setAccessible(true);
@@ -265,23 +256,17 @@ public class StorageReads {
     return meta.getTableFormat().getMetadataFactory().create(context, meta.getStorage(), config, basePath, true);
   }
 
-  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. One look-up in a
-  // metadata table lists all.
-  public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List partitions) throws IOException {
-    HoodieTimeline timeline = meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants();
-    // Only in memory; to close it would close the reader, which then reads the metadata table again.
-    HoodieTableFileSystemView view = new HoodieTableFileSystemView(reader, meta, timeline);
-    view.loadPartitions(partitions);
-    List found = new ArrayList();
-    for (Iterator each = partitions.iterator(); each.hasNext();) {
-      for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();) {
-        found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next()));
-      }
-    }
-    return JsonUtils.toString(found);
-  }
+  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. One look-up in a metadata //
+  table lists all of these partitions. public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List
+  partitions) throws IOException { HoodieTimeline timeline =
+  meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants(); // The view need not be closed, because it is
+  only in memory. To close it would close the reader, which then reads the // metadata table again.
+  HoodieTableFileSystemView view = new HoodieTableFileSystemView(reader, meta, timeline);
+  view.loadPartitions(partitions); List found = new ArrayList(); for (Iterator each = partitions.iterator();
+  each.hasNext();) { for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();)
+  { found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next())); } } return JsonUtils.toString(found); }
 
-  // Hudi's table with such a reader, which it would open anew at each look-up.
+  // Returns Hudi's table with such a reader; without it the table would open a new reader at each look-up.
   public HoodieTable table(HoodieTableMetaClient meta, HoodieEngineContext context, HoodieWriteConfig config,
                            HoodieTableMetadata reader) throws Exception {
     HoodieTable table = HoodieSparkTable.create(config, context, meta);
@@ -298,8 +283,8 @@ public class StorageReads {
     return commits(meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants(), names, "");
   }
 
-  // The same of the archived timeline, of commits that were requested at `since` or later; and, if `replacing`, of all
-  // that replaced files, which reads the whole history.
+  // The same of the archived timeline: the commits that were requested at `since` or later. If `replacing`, also all
+  // that replaced files, for which the whole history is read.
   public String archivedCommits(HoodieTableMetaClient meta, String since, boolean replacing) throws IOException {
     return commits(meta.getArchivedTimeline(replacing ? "0" : since, false), new ArrayList(), since);
   }

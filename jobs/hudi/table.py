@@ -83,7 +83,7 @@ class HudiTable(OpenedTable):
         read are not read again."""
         found: dict[str, str] = {}
         with translated("reading the timeline"):
-            # One call reads all; only the few that it cannot read are read again, for the reason.
+            # One call reads all. Only the few that it cannot read are read again, to get the reason.
             doubtful = set(json.loads(self.jvm.reads.unreadable(self.meta, self.jvm.map(_READ), self._known())))
             if not doubtful:
                 return found

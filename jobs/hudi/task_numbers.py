@@ -3,7 +3,7 @@
 Hudi (1.2.0) names a file by the partition, the stage and the attempt of the task that writes it
 (`FSUtils.makeWriteToken`), and Spark counts stages and attempts from 0 in each session. So two workers that have just
 started would give the files of one plan the same names: a worker that was suspended, or an executor whose driver is
-gone, could go on and replace a file that the next attempt has committed. A store of objects replaces it without notice.
+gone, could go on and replace a file that the next attempt has committed. An object store gives no notice of that.
 """
 
 from __future__ import annotations

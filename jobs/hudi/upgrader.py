@@ -124,8 +124,8 @@ class Upgrader(ClientPart):
 
     def _lacking(self, to_version: int) -> dict[str, str]:
         """Returns properties that Hudi before 1.0 needs and that Hudi's upgrader leaves out. Without the payload class
-        of a table that was made in version 9, Hudi 0.15 cannot read logs. The archived instants are written to the
-        folder `archived`, but a table that was made in version 8 or 9 has another one in its properties."""
+        of a table that was made in version 9, Hudi 0.15 cannot read logs. The upgrader writes the archived instants to
+        the folder `archived`, but the properties of a table that was made in version 8 or 9 name another folder."""
         had = self._table.properties
         if to_version >= WITH_COMPLETION_TIMES or self._table.version < WITH_COMPLETION_TIMES:
             return {}
