@@ -101,9 +101,9 @@ class Indexes:
         }
 
     def on(self, columns: Mapping[str, bool]) -> Indexes:
-        """Returns the indexes that a table with these columns can have: without secondary and expression indexes of
-        other columns, and as by Hudi's default with the first of them for statistics that name others. `columns` says
-        of each whether it can have statistics."""
+        """Returns the indexes that a table with these columns can have. Secondary and expression indexes of other
+        columns are left out. If the statistics name other columns, they get the table's first columns instead, as by
+        Hudi's default. `columns` says of each column whether it can have statistics."""
 
         def has_all(name: str) -> bool:
             tops = {each.partition(".")[0] for each in self.defined[name].columns}
@@ -145,7 +145,7 @@ class Indexes:
         )
 
     def options(self) -> dict[str, str]:
-        """Returns the options by which a writer builds and keeps these indexes, or deletes others."""
+        """Returns the options by which a writer builds and keeps exactly these indexes, and deletes others."""
         by_partition = self.has_records_by_partition
         chosen = {option: _flag(partition in self.partitions) for partition, option in _ENABLE.items()}
         # A client that is configured for the other kind of record index would update the wrong file groups.

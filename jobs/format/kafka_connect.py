@@ -1,8 +1,8 @@
 """Marks of Hudi's sink for Kafka Connect (`hudi-kafka-connect`).
 
 The sink has one file group for each partition of the topic in each partition of the table. Its file id is a digest of
-both (`AbstractConnectWriter`), so the sink writes to the same file groups after each restart. All rows get this place
-in advance and are written as `UPSERT_PREPPED`, also the first ones with their keys.
+both (`AbstractConnectWriter`), so the sink writes to the same file groups after each restart. It gives each row its
+place in advance and writes all rows as `UPSERT_PREPPED`, also the first ones with their keys.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OFFSETS = "kafka.commit.offsets"
 """Key in the extra metadata of each commit of the sink (`ConnectTransactionCoordinator`)."""
 
 OPERATION = "KAFKA_CONNECT"
-"""The operation of such a commit, in place of a `PREPPED` one, which stands for rows that a statement has found."""
+"""Our name for the operation of such a commit. Hudi's name (`PREPPED`) stands for rows that a statement has found."""
 
 _FILE_ID = re.compile(r"[0-9A-F]{32}(-[0-9]+)?")
 _PREPPED = frozenset({"UPSERT_PREPPED", "BULK_INSERT_PREPPED"})  # Merge-on-read and copy-on-write.

@@ -80,8 +80,9 @@ def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> 
 
 
 def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]) -> list[Problem]:
-    """Returns the refusal of a clustering plan whose file groups have been replaced or written since it was made.
-    Executed, the plan would bring back rows that an overwrite has removed (Hudi #18829, #19074), or lose the new ones.
+    """Returns the refusal of a clustering plan whose file groups have been replaced or written since it was made. If
+    such a plan were executed, it would bring back rows that an overwrite has removed (Hudi #18829, #19074), or lose the
+    new ones.
     """
     gone = sorted(set(groups) & set(replaced))
     if not gone:

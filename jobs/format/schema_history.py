@@ -26,7 +26,7 @@ _UNREADABLE = (KeyError, TypeError, AttributeError, RecursionError)
 @dataclass(frozen=True)
 class SchemaHistory:
     """All versions of a schema, in their order. A version is the number of its instant; that of the schema before the
-    first change is 0. A table without schema on read has none."""
+    first change is 0. A table without schema on read has no versions."""
 
     versions: tuple[tuple[int, Columns], ...] = ()
 

@@ -191,8 +191,8 @@ def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:
 
 
 def dated(instant: str, extra_metadata: Mapping[str, str]) -> str:
-    """Returns the instant as of which the rows and deletes of a commit count: that of the latest write that it repairs,
-    if it is a repair's. No other write is between the writes that it repairs (`runs_of`)."""
+    """Returns the instant as of which the rows and deletes of a commit count. If the commit is a repair's, this is the
+    instant of the latest write that it repairs. No other write is between the writes that it repairs (`runs_of`)."""
     return max(filter(None, extra_metadata.get(REPAIRS_KEY, "").split(",")), default=instant)
 
 

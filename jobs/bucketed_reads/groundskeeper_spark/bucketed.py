@@ -151,7 +151,7 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
             return _narrowed(fields, columns, None)(DataFrame(wanted, spark))
 
         found = scan(spark, plan, one, modulus, narrowed, only=buckets)
-        # Rows prove the declaration, so a bucket without files proves nothing.
+        # Only rows that are read prove the declaration, so a bucket without files proves nothing.
         if not all(found.bytes_of_buckets[bucket] for bucket in buckets):
             raise NotColocatedError("a key's bucket has no file")
         # A few rows may fit a wrong number by chance, while the row of a key is in a file that is not read.

@@ -73,7 +73,7 @@ public class BucketedPlan {
   private final Map clients = new HashMap();
   // The plans of reads, by the ids of the data sets that stand for them in the plan of a query.
   private final Map scans = new HashMap();
-  // The largest file of each read, as one that shows the order of its rows, and the first field of the key.
+  // For each read its largest file, as a sample of the order of rows in its files, and the first field of the key.
   private final List samples = new ArrayList();
   private String text = "";
 

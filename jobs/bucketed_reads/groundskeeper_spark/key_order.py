@@ -13,7 +13,7 @@ import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.internal.column.columnindex.ColumnIndex;
 
 class KeyOrder {
-  // Whether all files are, of which each comes with the name of its key.
+  // Returns whether all files are nearly in order. Each sample is a file with the name of its key.
   static boolean areNearly(List samples, Configuration conf) {
     boolean found = true;
     for (int at = 0; found && at < samples.size(); at++) {

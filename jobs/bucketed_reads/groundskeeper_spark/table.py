@@ -19,7 +19,8 @@ class NotColocatedError(Exception):
 class Table:
     """Hudi stores neither the number of buckets nor the hash fields in a table, so the reader declares them.
 
-    A hashing config of the table goes before `buckets`. Each row that is read is checked against the declaration.
+    A hashing config of the table takes precedence over `buckets`. Each row that is read is checked against the
+    declaration.
     """
 
     path: str
@@ -30,8 +31,8 @@ class Table:
 @dataclass(frozen=True)
 class Snapshot:
     """The last completed instant, the number of completed ones, and a number of buckets that divides the number of each
-    partition. A commit that completes after a later one changes only the second. `is_declared` says that the number is
-    not one of the table's own."""
+    partition. If a commit completes after a later one, only the number of completed ones shows that. `is_declared` says
+    that the number of buckets is the reader's, because the table has none."""
 
     instant: str
     commits: int
