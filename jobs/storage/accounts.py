@@ -24,7 +24,8 @@ PROVIDER = "groundskeeper.StorageLogin"
 OPTION = "groundskeeper.credentials"
 """The option of a bucket, without `fs.s3a.`, with the JSON list of its accounts. Its name says that it is a secret."""
 MARGIN = 0.25
-"""The last share of its time in which a session is renewed, of 15 minutes at most; by Python and by the Java class."""
+"""The last share of a session's time in which the session is renewed, but at most its last 15 minutes. Python and the
+Java class both use it."""
 # The limits of STS (`AssumeRole`).
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
 _SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)

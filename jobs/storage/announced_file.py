@@ -19,12 +19,13 @@ from jobs.storage.paths import Output, Storage
 # Since table version 8, and before: `TimelineLayout` of Hudi 1.2.0.
 _TIMELINES = ".hoodie/timeline", ".hoodie"
 _PENDING = re.compile(r"(\.\w+)?\.(requested|inflight)")
-# A file that is begun within this time of its marker is not asked for. On a disk a file exists from its beginning.
+# The timeline is not read for a file that is begun within this time of its marker. On a disk a file exists from its
+# beginning.
 _FRESH_SECONDS = 2.0
 
 
 class AnnouncedFile:
-    """A file that this makes a marker for; `kind` is the last part of the marker's name."""
+    """A file for which this class makes a marker; `kind` is the last part of the marker's name."""
 
     def __init__(self, storage: Storage, instant: str, partition: str, name: str, kind: str) -> None:
         self.name = name
@@ -34,8 +35,8 @@ class AnnouncedFile:
         storage.create_empty(*self._marker)
 
     def create(self) -> Output:
-        """Opens the file for writing. Raises CommitLostError if the instant is pending no more, as `Output.close` does
-        then; the caller abandons the output."""
+        """Opens the file for writing. If the instant is no longer pending, this method and `Output.close` raise
+        CommitLostError; the caller then abandons the output."""
         now = time.time(), time.monotonic()
         if any(end - begin > _FRESH_SECONDS for begin, end in zip(self._announced, now, strict=True)):
             self._require_pending()

@@ -12,7 +12,8 @@ from enum import Enum, auto
 
 
 class Refusal(Enum):
-    """`UNKNOWN` is the bucket, container or share, `UNKNOWN_HOST` the name of a server, `KEY` a key for encryption."""
+    """Why a storage refused. `UNKNOWN` concerns the bucket, container or share, `UNKNOWN_HOST` the name of a server,
+    and `KEY` a key for encryption."""
 
     KEY = auto()
     ROLE = auto()

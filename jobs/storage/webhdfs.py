@@ -37,7 +37,7 @@ _ERRORS: dict[str, type[OSError]] = {
 }
 # The next name node may answer, or the same one a little later.
 _TRANSIENT = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
-# Hadoop raises this text by exceptions of several types (`JspHelper.getUGI`).
+# Hadoop has this text in exceptions of several types (`JspHelper.getUGI`).
 _OF_INVALID_TOKENS = "SecretManager$InvalidToken"
 
 

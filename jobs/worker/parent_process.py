@@ -27,12 +27,13 @@ def exit_with_parent() -> None:
 
 
 def _wait_for_end(parent: int) -> None:
-    """Returns when the process is no longer the parent of this one. The kernel tells its end; where it cannot, the
-    parent is asked for every second."""
+    """Returns when the process is no longer the parent of this one. The kernel tells when the parent ends; where it
+    cannot, this function looks for the parent every second."""
     with contextlib.suppress(AttributeError, OSError):
         opened = os.pidfd_open(parent)
         try:
-            # Without this look, a parent that had ended before would be waited for under its successor's number.
+            # If the parent has ended before, another process may have its number, and would be waited for without this
+            # look.
             if os.getppid() == parent:
                 select.select([opened], [], [])
         finally:

@@ -119,7 +119,7 @@ class Presence:
             except SessionLostError:
                 # The JVM is gone; the worker notices that by itself.
                 logger.debug("the executors cannot be counted", exc_info=True)
-            # The driver itself runs the tasks in local mode, so that the state of a ready worker stays.
+            # The driver itself runs the tasks in local mode, so the state of a ready worker stays.
             is_local = self._executors is not None and self._executors.are_local
             is_steady = is_local and self.is_ready and self.info == self._announced
             self._changed.wait(_STEADY_SECONDS if is_steady else LOOK_SECONDS)
