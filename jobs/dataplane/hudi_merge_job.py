@@ -46,8 +46,8 @@ _PROBED_MODELS, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
 
 _FOOTERS_AT_ONCE, _MOST_REASONS = 16, 5
 
-# Each slice gets one task by these options: Spark does not split a base file below this size, and with so high a cost of
-# opening a file it does not pack several files into a task.
+# Each slice gets one task by these options: Spark does not split a base file below this size, and because it assumes
+# such a high cost of opening a file, it does not pack several files into a task.
 _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1t", "spark.sql.files.openCostInBytes": "1t"}
 
 
