@@ -220,8 +220,8 @@ def _counted(table: HudiTable, index: BucketIndex) -> list[PartitionRows]:
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:
-    """Returns the index by the parameters, else as the table is registered or an earlier job has adopted it, else by
-    the size of the partitions."""
+    """Returns the index that the parameters give. What they leave out follows from the registered or adopted index, or
+    else from the size of the partitions."""
     declared = table.declared.index or _adopted(table)
     largest = max(_bytes_of_partitions(slices).values(), default=0)
     by_size = 1 << max(-(-largest // _BYTES_OF_BUCKET) - 1, 0).bit_length()

@@ -150,9 +150,9 @@ class Cleans:
         return self._without_writes(last, dropped)
 
     def _may_complete(self) -> bool:
-        """Raises PlanTakenError if others have completed a clean while this one deleted without the lock, such as a
-        writer that commits, or the next attempt if this one was suspended. Called with the lock held, before each
-        completion: Hudi (1.2) would complete the clean once more."""
+        """Raises PlanTakenError if others have completed a clean while this attempt deleted without the lock. A writer
+        that commits may have done so, or the next attempt if this one was suspended. Called with the lock held, before
+        each completion: Hudi (1.2) would complete the clean once more."""
         if len(self._pending - unfinished(self._table)) > self._passed:
             raise PlanTakenError(f"Others have completed a clean of {', '.join(sorted(self._pending))}.")
         self._passed += 1

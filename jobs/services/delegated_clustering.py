@@ -90,10 +90,11 @@ class _Runner:
     proof: KeyProof = field(default_factory=KeyProof)
 
     def run(self, instant: str) -> None:
-        """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner,
-        RowsDifferError before its commit if it would lose or invent rows, and WritersActiveError if there is no moment
-        without writes. Raises RefusedError as well if its file groups have been replaced or written meanwhile. If a
-        plan fails, it is removed from the timeline, because a pending clustering blocks writers of its file groups."""
+        """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner, and
+        WritersActiveError if there is no moment without writes. Before its commit raises RowsDifferError if the plan
+        would lose or invent rows. Raises RefusedError as well if its file groups have been replaced or written
+        meanwhile. If a plan fails, it is removed from the timeline, because a pending clustering blocks writers of its
+        file groups."""
         table, context = self.table, self.context
         read = _slices(plan_of(table, instant))
         unique_keys.require(table, {item.partition for item in read})

@@ -87,7 +87,7 @@ def planned(table: HudiTable, params: RepairParams) -> RepairResult:
 
 
 def not_harmless(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[Problem]:
-    """Returns the refusal to call these writes harmless, none of which is stale. A table without buckets is refused if
+    """Returns the refusal to call these writes, none of which is stale, harmless. A table without buckets is refused if
     a writer that looks for its keys has written keys that have rows in other file groups, too."""
     written = {each.write.instant: each.write for each in commits if each.write.operation in _LOOKING_FOR_KEYS}
     looking = [written[each] for each in instants if each in written] if table.bucket_rules() is None else []

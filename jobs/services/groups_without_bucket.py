@@ -50,9 +50,9 @@ _MOST_ROUNDS = 4
 
 
 def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
-    """Returns all writes to file groups without a bucket if such a file group is in a partition to which these instants
-    wrote, because a repair cannot write their rows there while readers see it. Any partition counts under consistent
-    hashing: writers go on beside such file groups, and add second rows of their keys."""
+    """Returns all writes to file groups without a bucket, if such a file group is in a partition to which these
+    instants wrote. While readers see that file group, a repair cannot write rows to the partition. Any partition counts
+    under consistent hashing: writers go on beside such file groups, and add second rows of their keys."""
     if table.has_consistent_hashing():
         without = hash_ranges.strangers(table)
     elif table.bucket_rules() is not None:
@@ -75,13 +75,13 @@ def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collec
 def drop_visible(
     table: HudiTable, lock: TableLock, wait_seconds: float, context: JobContext, stale: Sequence[StaleWrite]
 ) -> tuple[str, ...]:
-    """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones;
-    returns the instant.
+    """Replaces the stale file groups that readers still see, so that all stale file groups are out of use; returns the
+    instant.
 
-    No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale
-    itself, and the job waits for none. A savepoint holds the files until their rows are written, also after an
-    interruption (`release_files`). The commit does not know the writes whose rows it left out, also those that came
-    since, so that they are stale ones: the audit names them, and the next repair writes their rows.
+    No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
+    and the job waits for none. A savepoint holds the files until their rows are written, also after an interruption
+    (`release_files`). The commit names the writes that it knows, but not those whose rows it left out, nor those that
+    came since. So these count as stale: the audit names them, and the next repair writes their rows.
     """
     if not are_visible(table, stale):
         return ()

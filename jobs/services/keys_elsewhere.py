@@ -25,9 +25,9 @@ _NAMED = 5
 
 def without_them(table: HudiTable, chosen: DataFrame, now: DataFrame, is_newer: Column) -> DataFrame:
     """Returns the chosen stray rows without those that a newer row of another partition has overtaken. `now` are the
-    rows that the table keeps, and `is_newer` compares a stray row with one of these. Raises RefusedError if a stray
-    row is the newer one, because only its writer's options say which of the two partitions keeps the key, or if it is
-    not known whether the writers' index looks in other partitions."""
+    rows that the table keeps, and `is_newer` compares a stray row with one of these. Raises RefusedError if a stray row
+    is the newer one, because only its writer's options say which of the two partitions keeps the key. Also raises it if
+    nothing tells whether the writers' index looks in other partitions."""
     is_global = _finds_everywhere(table)
     if is_global is False:
         return chosen

@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 def settle(table: HudiTable, client: WriteClient, lock: TableLock) -> tuple[str, ...]:
     """Drops the indexes of columns that the table does not have, and builds the metadata table anew unless it is
     complete and agrees with files and rows; returns the dropped indexes. Duplicate keys are no reason to fail, because
-    the table is restored already. The note names the indexes of before, which may be missing by now. May be repeated.
-    The lock must be held. Raises WritersActiveError if something has to be built beside a write in flight, which a
-    writer may have begun after an attempt that died."""
+    the table is restored already. The note names the indexes that the table had before the restore; they may be missing
+    by now. May be repeated. The lock must be held. Raises WritersActiveError if something has to be built beside a
+    write in flight, which a writer may have begun after an attempt that died."""
     table.reload()
     had = index_note.keep(table)
     kept = client.metadata_table.buildable(had)

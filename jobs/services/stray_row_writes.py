@@ -42,8 +42,8 @@ def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, cont
 
 
 def require_completed(table: HudiTable, instants: Collection[str]) -> None:
-    """Raises CommitUndoneError if one of these writes is neither completed nor archived: somebody has rolled it back,
-    or has deleted the table and made it anew, and so wants none of its rows."""
+    """Raises CommitUndoneError if one of these writes is neither completed nor archived: somebody has rolled the write
+    back, or has deleted the table and made it anew. Its rows are not wanted any more."""
     completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
     if undone := [each for each in instants if each not in completed and not table.was_archived(each)]:
         raise CommitUndoneError(", ".join(undone))

@@ -98,8 +98,8 @@ def decide(
     If several stray rows have one key, the one that Hudi would keep is written.
 
     `dropped` are the ids of file groups that only a repair took out of use: readers saw their rows, and no writer of
-    the bucket index could delete them, so a key that the table lacks is new.
-    `apart`: the stray rows are in the table, at these places (`Misplaced`), which are not compared with them.
+    the bucket index could delete these. So a key of such a row that the table lacks was not deleted. `apart`: the stray
+    rows are in the table, at these places (`Misplaced`), which are not compared with them.
     """
     with translated("comparing stray rows with the table"):
         now = current_rows(table, commits, apart)
@@ -233,9 +233,9 @@ def _is_newer(table: HudiTable) -> Column:
 def _keys_at(
     table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit], is_dropped: Column
 ) -> DataFrame:
-    """Returns keys of stray rows that the table lacks now but had when the row's instant was committed, so that they
-    were deleted since. Rows that `is_dropped` finds were not, because only a repair took them out of use. A delete that
-    a repair has made since is not a later one if it repaired an earlier write."""
+    """Returns keys of stray rows that were deleted since: the table lacks them now, but had them when the row's instant
+    was committed. Rows that `is_dropped` finds were not, because only a repair took them out of use. A delete that a
+    repair has made since is not a later one if it repaired an earlier write."""
     absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME, *_ordering(table)).cache()
     found: list[DataFrame] = []
     instants, _ = _instants(absent, COMMIT_TIME)

@@ -68,7 +68,7 @@ def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) 
     if not order.dry_run:
         undone = _undo_unfinished(table, lock, context)
     elif problems := upgrade_refusals.while_unfinished(table):
-        # An unfinished change leaves a table of which each version can read only a part.
+        # After an unfinished change each version of Hudi can read only a part of the table.
         return Result(Outcome.SUCCEEDED, details=UpgradeResult(refusals=tuple(problems)))
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         is_there = table.version == order.params.to_version

@@ -30,9 +30,9 @@ Key = int | str
 
 
 def misread(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that store columns under other names or types than readers expect, and
-    columns that were added under the name of a dropped or renamed column, and show its values. Reads footers, and such
-    added columns, of tables whose columns schema on read has changed."""
+    """Finds base files of the latest slices that store columns under other names or types than readers expect. Also
+    finds columns that were added under the name of a dropped or renamed column, and show the values of that column.
+    Reads footers, and such added columns, of tables whose columns schema on read has changed."""
     history = merging.history_of(examined.table)
     if not history.changed():
         return
@@ -103,8 +103,8 @@ def _has_base_file(commit: Commit, group: Group) -> bool:
 
 
 def replaced(examined: Examined) -> Iterator[Finding]:
-    """Finds clusterings and rescales whose files have fewer values in a column than the files that they replaced, as
-    long as all of these exist (`commits.rewrites`), on storages that Arrow knows. Reads footers."""
+    """Finds clusterings and rescales whose files have fewer values in a column than the files that they replaced. All
+    of these files must still exist (`commits.rewrites`), on a storage that Arrow knows. Reads footers."""
     there = {f"{partition}/{name}".lstrip("/") for partition, names in examined.files.items() for name in names}
     pairs = [
         (commit, old, commit.rows)
@@ -152,7 +152,7 @@ class _Expected:
         self._of_commits = _of_commits(commits) if history.versions else {}
 
     def newer_namesakes(self, path: str) -> dict[str, int]:
-        """Returns the columns that have the name of an older one, each with the instant that added it."""
+        """Returns the columns that have the name of an older column, each with the instant that added it."""
         history = self._history
         named = [(name, history.since.get(number, 0)) for number, (name, _) in self._columns(path).items()]
         return {name: since for name, since in named if history.named_since.get(name, since) < since}

@@ -110,8 +110,8 @@ def hidden(examined: Examined) -> Iterator[Finding]:
             found,
             "Queries miss all rows of these files without an error, and so do jobs. The next write of their keys adds"
             " rows beside them.",
-            "Somebody changed hoodie.properties, such as `hoodie.table.base.file.format`. Stop the writers, and put the"
-            " properties of before back. Let nothing be cleaned or clustered until then.",
+            "Somebody changed hoodie.properties, such as `hoodie.table.base.file.format`. Stop the writers, and"
+            " restore the earlier properties. Let nothing be cleaned or clustered until then.",
         )
 
 
@@ -170,8 +170,8 @@ def _cut_off(examined: Examined) -> dict[str, str]:
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:
-    """Finds clusterings and rescales whose number of written rows differs from that of the file groups that they
-    replaced (`rewrites`), and those that lack rows which were written meanwhile."""
+    """Finds clusterings and rescales that wrote another number of rows than the replaced file groups had (`rewrites`),
+    and those that lack rows which were written meanwhile."""
     differing = {}
     for commit, replaced in rewrites(examined):
         held = sum(replaced.values())

@@ -28,8 +28,8 @@ _OF_FLINK = (
 
 
 def keys(examined: Examined) -> Iterator[Finding]:
-    """Finds keys that exist twice, rows that name another partition than that of their file, and keys that do not
-    belong to their row. Reads the key of every row."""
+    """Finds keys that exist twice, rows that name another partition than the one of their file, and rows with a key
+    that their columns do not make. Reads the key of every row."""
     found = examined.counted
     if counts := {each.path: f"{each.elsewhere} of '{each.path}'" for each in found if each.elsewhere}:
         yield Finding(

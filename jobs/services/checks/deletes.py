@@ -42,8 +42,8 @@ _DELETE_AGAIN = (
 
 
 def without_effect(examined: Examined) -> Iterator[Finding]:
-    """Finds deletes in base files that have removed no row, in commits after a change of the number of buckets whose
-    file groups do not show that the writer knew it."""
+    """Finds deletes in base files that have removed no row. Examines commits after a change of the number of buckets,
+    if their file groups do not show that the writer knew of the change."""
     yield from _without_effect(without_rows(examined.table, examined.commits))
 
 

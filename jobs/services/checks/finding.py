@@ -193,8 +193,8 @@ class Examined:
         of older files.
 
         Logs that may be named by their file slice are left out, and logs that another commit names: on a table with
-        consistent hashing, statements of Spark SQL give them the instant of the rows that they change, and writers
-        beside Hudi's own clustering the instant of the clustering (Hudi 1.2.0).
+        consistent hashing, a log by a statement of Spark SQL has the instant of the rows that it changes, and a log by
+        a writer beside Hudi's own clustering has the instant of the clustering (Hudi 1.2.0).
         """
         instants = {commit.write.instant for commit in self.commits}
         every = {

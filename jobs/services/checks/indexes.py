@@ -38,8 +38,8 @@ _EFFECT_OF_VALUES = "A query that uses this index misses rows, or fails."
 
 
 def entries(examined: Examined) -> Iterator[Finding]:
-    """Compares the entries of the record index and of secondary indexes with the keys of the rows, and those of Bloom
-    filters and of expression indexes with the values in some files."""
+    """Compares the entries of the record index and of secondary indexes with the keys of the rows. Compares Bloom
+    filters and expression indexes with the values in some files."""
     table, slices = examined.table, examined.slices
     loses_new_keys = index_refusals.loses_new_keys(table)
     for found in (*index_entries.compare(table, slices), *file_values.compare(table, slices)):

@@ -147,8 +147,8 @@ def timeline_layout(examined: Examined) -> Iterator[Finding]:
             left,
             "Readers see none of the rows of these instants, and the next writer begins an empty table.",
             "Somebody changed `hoodie.table.version` or `hoodie.timeline.layout.version` in hoodie.properties, or an"
-            " upgrade or downgrade broke off. Stop the writers, and put the properties of before back:"
-            " `.hoodie/timeline` belongs to version 8 and later ones.",
+            " upgrade or downgrade broke off. Stop the writers, and restore the earlier properties: `.hoodie/timeline`"
+            " belongs to version 8 and later ones.",
         )
 
 
