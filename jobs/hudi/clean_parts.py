@@ -7,8 +7,8 @@ Whoever reads the last clean of a table assumes that it was a complete one. So e
 that something is left:
 
 - Hudi's cleaner looks only at partitions that were written since the `earliestCommitToRetain` of the last clean. It
-  looks at all of them if a savepoint is gone that this clean has noted (`CleanPlanner.isAnySavepointDeleted`), or if
-  that instant is before the timeline (`isBeforeTimelineStarts`).
+looks at all partitions if a savepoint is gone that the last clean has noted (`CleanPlanner.isAnySavepointDeleted`), or
+if the retained commit is before the timeline (`isBeforeTimelineStarts`).
 - Archival keeps the commits that replaced file groups, from that instant on, or from the first noted savepoint on
   (`ClusteringUtils.getEarliestInstantToRetainForClustering`). Without them, the rows of replaced files that are still
   there would count again.

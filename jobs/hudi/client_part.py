@@ -8,8 +8,8 @@ from jobs.hudi.table import HudiTable
 
 
 class ClientPart:
-    """A part of a `WriteClient`: one kind of work on its table, with the client's `HoodieWriteConfig`, and with its
-    `SparkRDDWriteClient` if the part needs that (`needs_client`)."""
+    """A part of a `WriteClient`: one kind of work on its table, with the client's `HoodieWriteConfig`. A part that
+    needs the `SparkRDDWriteClient` gets it as well (`needs_client`)."""
 
     needs_client: ClassVar[bool] = True
 

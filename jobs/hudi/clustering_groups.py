@@ -1,8 +1,8 @@
 """Hudi's own plan of a clustering (1.2.0), made without an instant, and its execution on file slices as they are now.
 
 Every writer sees a plan on the timeline: by default Hudi then fails the writers' updates of the plan's file groups
-(`SparkRejectUpdateStrategy`), and a writer with `hoodie.clustering.rollback.pending.replacecommit.on.conflict` rolls
-back clusterings that it saw pending, even if they have completed since. So the plan is only computed
+(`SparkRejectUpdateStrategy`). A writer with `hoodie.clustering.rollback.pending.replacecommit.on.conflict` rolls back
+clusterings that it saw pending, even if they have completed since. So the plan is only computed
 (`ClusteringPlanActionExecutor`), and its clustering groups are executed (`MultipleSparkJobExecutionStrategy`) under an
 instant that is no clustering plan.
 """

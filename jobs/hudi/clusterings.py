@@ -1,5 +1,5 @@
-"""Hudi's own clustering (1.2.0): its plans, and the execution of one that is on the timeline, in two steps, so that its
-files can be examined before the commit."""
+"""Hudi's own clustering (1.2.0): its plans, and the execution of a plan that is on the timeline. The execution has two
+steps, so that the files can be examined before the commit."""
 
 from __future__ import annotations
 

@@ -150,9 +150,9 @@ def _compare(
     expected: Collection[str],
     defined: Collection[str],
 ) -> None:
-    """Adds what is wrong to `found`. `actual` has a row for each place: its name, the number of its rows, and the
-    `figures` of each column. The `expected` columns should have an entry for each of the `indexed` places; bounds are
-    those of `defined` columns, or of all if none is defined."""
+    """Adds the places with wrong statistics to `found`. `actual` has a row for each place: its name, the number of its
+    rows, and the `figures` of each column. The `expected` columns should have an entry for each of the `indexed`
+    places; bounds are those of `defined` columns, or of all if none is defined."""
     found.places += len(actual)
     for row in actual:
         place = row[0]

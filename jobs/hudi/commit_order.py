@@ -38,7 +38,7 @@ def _times(table: OpenedTable) -> dict[str, int]:
 
 
 def _unordered(commit: Commit) -> Commit:
-    """Returns a commit marked as unordered, because the time of its file is not that of its completion. The commit
-    completed no earlier than the earlier one of that time and its instant, so that one is used."""
+    """Returns a commit marked as unordered, because the time of its file is not that of its completion. The earlier of
+    that time and the instant is used, because the commit cannot have completed before it."""
     write = replace(commit.write, is_ordered=False)
     return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

@@ -6,9 +6,9 @@ calls are made by `boto3`.
 - Glue takes 100 partitions in a request that creates or changes them, and 25 in one that deletes them.
 - An update of a table replaces its whole entry. So each update keeps what others have set, and names the version of the
 entry that it has read. If somebody else has updated the entry in between, the call fails, and their update is not lost.
-- Each partition has columns of its own, which Hudi's tool leaves as they were at its creation; Athena refuses a
-  partition whose types differ. So a change of columns is written to the partitions first, and then to the table: if it
-  is interrupted, the next sync finds the difference again.
+- Each partition has a list of columns, which Hudi's tool leaves as it was when the partition was created; Athena
+refuses a partition whose types differ. So a change of columns is written to the partitions first, and then to the
+table: if it is interrupted, the next sync finds the difference again.
 """
 
 from __future__ import annotations

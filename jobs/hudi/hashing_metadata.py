@@ -2,7 +2,7 @@
 code, and removed.
 
 Metadata whose instant was rolled back must be removed. `ConsistentBucketIndexUtils.recommitMetadataFile` (1.2.0) takes
-them for committed if a file group of theirs has a base file, which is so for each bucket that a resize leaves alone.
+such metadata for committed if one of their file groups has a base file, as each bucket has that a resize leaves alone.
 While the instant is pending, Hudi ignores them.
 """
 
@@ -174,9 +174,9 @@ def forget_unless_followed(table: HudiTable, instant: str) -> None:
 
 
 def is_followed(table: HudiTable, instant: str) -> bool:
-    """Returns whether Hudi follows, or may follow, metadata whose instant is not on the timeline. It has confirmed them
-    in a partition, or a file group that they are the first to name is visible. The latter is so in a copy without
-    history, and Hudi confirms such metadata when the partition is written next."""
+    """Returns whether Hudi follows, or may follow, metadata whose instant is not on the timeline. Hudi follows them if
+    it has confirmed them in a partition. It may follow them if a file group is visible that no earlier metadata name,
+    as in a copy without history: the next write to the partition lets Hudi confirm them."""
     named = [path.rpartition("/") for path in _files(table)]
     if any(name == f"{instant}{COMMITTED}" for _, _, name in named):
         return True

@@ -3,7 +3,7 @@
 A worker may be suspended in the midst of a call of Hudi's client: while a clean deletes, or between the commits of the
 metadata table and of the table. When it goes on, others may have taken its lock and completed the same instant. Hudi
 only looks whether the inflight file exists, and would complete the instant once more. All times that Hudi gives to
-instants come from the table's clock (`jobs.hudi.instant_generators`), also in the metadata table, so the clock asks
+instants, also in the metadata table, come from the table's clock (`jobs.hudi.instant_generators`). So the clock asks
 whether the lock is still ours before it gives a time. The storage (`jobs.hudi.held_storage`) asks before each other
 change. The classes that they ask are those of `jobs.hudi.held_locks`. Nothing is asked while the last proof is younger
 than `FRESH_SECONDS`, because nobody takes a lock from a client that has been silent for so short a time.

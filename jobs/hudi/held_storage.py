@@ -2,8 +2,8 @@
 
 A worker may be suspended in the midst of a call of Hudi's client, for so long that others take its lock. When such a
 call goes on, it may delete what they have made: a build of an index reads all rows, then deletes the folder of the
-index and fills it anew, all before it asks for a time of the table's clock (`clearExistingMetadataPartition` of
-`HoodieBackedTableMetadataWriter`). Each change by the thread that holds the lock is therefore a place where
+index and fills it anew (`clearExistingMetadataPartition` of `HoodieBackedTableMetadataWriter`). Only afterwards does it
+ask for a time of the table's clock. Each change by the thread that holds the lock is therefore a place where
 `jobs.hudi.held_lock` asks, too. So is each change by a thread that shares its work, and by a task of its Spark jobs in
 the driver's JVM: a task that fills an index may give its file the name of a file of the next attempt. An object store
 makes a file only when the file is closed, so closing one is a change, too. Executors of a cluster are not asked. Their

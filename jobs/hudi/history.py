@@ -19,7 +19,7 @@ from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
 from jobs.problems.tables import HISTORY_INCOMPLETE, INSTANTS_UNKNOWN
 
-# In the order of texts, this one is after all instants.
+# The text comes after all instants in the order of texts.
 _NO_INSTANT = "9" * 20
 
 

@@ -1,12 +1,12 @@
 """Builds and drops indexes of the metadata table (Hudi 1.2.0), and keeps the note of an unfinished one.
 
 Hudi's own indexer (`HoodieIndexer`, `RunIndexActionExecutor`) is not used, because its instant stays on the timeline.
-While this instant is the last completed one, a writer that builds another index, such as the column statistics that
-Spark SQL has by default, writes that one at the indexer's instant, and the metadata table first rolls back what is
-there. The first index is then empty: its queries find no rows, and a DELETE deletes none
+While this instant is the last completed one, a writer may build another index, such as the column statistics that Spark
+SQL has by default. Hudi writes the other index at the indexer's instant, and the metadata table first rolls back what
+it has at that instant. The first index is then empty: its queries find no rows, and a DELETE deletes none
 (`HoodieBackedTableMetadataWriter.generateUniqueInstantTime`). The indexer also lacks the rows of writes that commit
-meanwhile: `AbstractIndexingCatchupTask` takes each instant that is in the metadata table for one that is in the new
-index, and a streaming writer leaves out an index that is being built.
+meanwhile: `AbstractIndexingCatchupTask` assumes that the new index has each instant that the metadata table has, and a
+streaming writer leaves out an index that is being built.
 
 So an index is built as by a writer whose options have a new index: under the table's lock, while nothing is in flight,
 and without an instant on the table's timeline.

@@ -17,15 +17,15 @@ from jobs.format.index_definitions import (
 from jobs.hudi.jvm import translated
 from jobs.hudi.opened_table import OpenedTable
 
-# A client of Hudi by default deletes partitions that its options do not name, and builds missing ones that they name:
-# those of the default options, partition statistics if there are column statistics, and all defined indexes
+# A client of Hudi by default deletes partitions that its options do not name, and builds missing partitions: those that
+# its options or Hudi's defaults name, partition statistics if there are column statistics, and all defined indexes
 # (`HoodieTable`, `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The options below prevent both. The client
 # always updates the partitions that the table's properties name.
 _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metadata.index.async": "true"}
-# On a table with partition statistics, tasks read the metadata table through a view that the client sends. Once the
-# client itself has used that view (it does so for new partitions of a partitioned record index), the view loses the
-# paths of its base files when it is serialized (`StoragePathInfo`), and each commit fails. If the timeline server runs,
-# the tasks ask the driver instead.
+# On a table with partition statistics, tasks read the metadata table through a view that the client sends. The client
+# itself uses that view for new partitions of a partitioned record index. Afterwards the view loses the paths of its
+# base files when it is serialized (`StoragePathInfo`), and each commit fails. If the timeline server runs, the tasks
+# ask the driver instead.
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
 # The option decides when the metadata table is written. Spark's default `true` opens its deltacommit when an instant
 # *begins*. Flink, and Spark with `false`, write the deltacommit at the end, and treat any open one as dead and roll it

@@ -2,10 +2,10 @@
 
 Hudi names instants by `TimeGenerator.generateTime`, the time of the machine, and formats them in the zone of the JVM.
 If generators may be shared (`_hoodie.time.generator.reuse.enable`), Hudi looks one up by base path. So while a job
-runs, a `TableClock` is registered for the paths of its table and of its metadata table, and gives all requested and
-completion times that Hudi makes by itself. Before table version 8 a completion time is that of its file, formatted in
-the zone of the JVM (`InstantGeneratorV1`): `FramedInstants` formats it in the frame. Other tables, Spark and the zone
-of the JVM stay as they are.
+runs, a `TableClock` is registered for the paths of the job's table and its metadata table. The clock gives all
+requested and completion times that Hudi makes by itself. Before table version 8 a completion time is that of its file,
+formatted in the zone of the JVM (`InstantGeneratorV1`): `FramedInstants` formats it in the frame. Other tables, Spark
+and the zone of the JVM stay as they are.
 """
 
 from __future__ import annotations
@@ -211,7 +211,8 @@ class FramedInstants extends InstantGeneratorV1 {
     return path.toUri().getAuthority() + path.toUri().getPath();
   }
 
-  // Executors get Hudi's class, because they do not have this one. Not private, or Janino would rename the method.
+  // Executors get Hudi's class, because they do not have `FramedInstants`. Not private, or Janino would rename the
+  // method.
   public Object writeReplace() {
     return new InstantGeneratorV1();
   }

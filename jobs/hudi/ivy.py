@@ -30,7 +30,7 @@ _JAR = re.compile(r'<artifact [^>]*type="(?:jar|bundle)"')
 
 def write_settings(file: Path) -> None:
     """Writes settings that make Ivy ignore the user's Maven repository on this machine. That repository may have a POM
-    without its jar, and Ivy would take such an artifact for found and cache that."""
+    without its jar. Ivy would take such an artifact for found, and remember that."""
     given = os.environ.get(_REPOSITORY)
     text = _SETTINGS.format(
         root=f" root={quoteattr(given)}" if given else "", packages=quoteattr(given or _SPARK_PACKAGES)

@@ -40,8 +40,8 @@ class LateFiles:
     def rolled_back(self) -> dict[str, str]:
         """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.
 
-        Leaves out instants that are on the timeline or were archived, because a rolled-back plan of a table service
-        stays on the timeline and may be executed again at any moment.
+        Leaves out instants that are on the timeline or were archived: a rolled-back plan of a table service stays on
+        the timeline, and may be executed again at any moment.
         """
         undone = self._table.rollbacks()
         gone = sorted(undone.keys() - {item.requested for item in self._table.instants()})
@@ -51,7 +51,7 @@ class LateFiles:
         """Returns the data files, relative to the base path, that a writer has announced by markers of any type, or
         that `keep_announced` has kept.
 
-        Both types may be there: after a rollback has deleted all markers, a timeline server that goes on writes its
+        Both types may be there. If a timeline server goes on after a rollback has deleted all markers, it writes its
         files of markers again, but not the file that names their type. An active writer may rewrite markers while they
         are read here. So a truncated marker is skipped, and after an error of Hudi the caller should try again. Raises
         PathOutsideTableError for a marker of a file outside of the table, because a rollback would delete that file.
@@ -144,8 +144,8 @@ class LateFiles:
             return None in self._instants_in(path)
 
     def remove(self, instant: str, files: Iterable[str]) -> int:
-        """Removes the files among these that a live writer has written after its instant was rolled back, or a lost
-        task while its instant completed without them.
+        """Removes those of these files that a live writer has written after its instant was rolled back, or that a lost
+        task has written while its instant completed without them.
 
         Returns the number of files removed. The files are relative to the base path.
         """

@@ -2,8 +2,8 @@
 of Hadoop, so `RawLocalFileSystem` (3.3.4) starts `chmod` for each new file and folder: about fifty times in a small
 compaction of a table on a local disk, mostly with the table's lock held. When a caller needs permissions, as each
 recursive listing does, `RawLocalFileSystem` starts `ls` for each file, and accesses the disk five times for the rest of
-a file's status. Each reader gets a buffer of the size that is asked for, and Hudi asks for 16 MB for a log and for 32
-MB for an HFile, also if the file has some KB."""
+a file's status. Each reader gets a buffer of the size that is asked for. Hudi asks for 16 MB for a log, and for 32 MB
+for an HFile, even if the file has only some KB."""
 
 from __future__ import annotations
 

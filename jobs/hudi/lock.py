@@ -306,8 +306,8 @@ class TableLock:
     def _signature(self) -> Callable[[], None]:
         """Returns a function that signs the lock file in one call of the JVM.
 
-        A worker that is killed between taking the lock and signing it leaves a lock that is never removed, so that time
-        must be short.
+        A worker that is killed between taking the lock and signing it leaves a lock that nobody removes, so the time
+        between must be short.
         """
         if not self._in_a_file:
             return lambda: None

@@ -80,7 +80,8 @@ public class NearEngine extends HoodieSparkEngineContext {
         ? HoodieJavaRDD.of(NearData.of(jsc(), data)) : super.parallelize(data, Math.max(parallelism, 1));
   }
 
-  // Begins a compaction. Its data, and its readers with their broadcast, are made later, if anything asks for them.
+  // Begins a compaction. The data and the readers with their broadcast are made later, and only if anything asks for
+  // them.
   public HoodieWriteMetadata beginCompaction(SparkRDDWriteClient client, String instant) {
     beginning.set(Boolean.TRUE);
     try {

@@ -1,5 +1,5 @@
-"""Options of every Hudi client that we open, so that it is safe while writers are active and runs no table service by
-itself. The comments give the reasons; the keys are those of Hudi 1.2.0."""
+"""Options of every Hudi client that we open. They make the client safe while writers are active, and let it run no
+table service by itself. The comments give the reasons; the keys are those of Hudi 1.2.0."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ UNDER_OUR_LOCK_WITHOUT_ROLLBACKS = {
 }
 
 # Any client first compacts the metadata table if that is due. A metadata table cannot be rolled back behind its last
-# compaction (`HoodieBackedTableMetadataWriter.validateRollback`), so the rollback of a completed commit would fail half
-# way, and so would every attempt to finish it.
+# compaction (`HoodieBackedTableMetadataWriter.validateRollback`). The rollback of a completed commit would then fail
+# half way, and every attempt to finish it would fail, too.
 METADATA_NOT_COMPACTED = {
     "hoodie.metadata.compact.trigger.strategy": "NUM_COMMITS",
     "hoodie.metadata.compact.max.delta.commits": str(10**6),

@@ -28,8 +28,9 @@ class Narrowed:
 
 
 def narrowed(table: HudiTable, frame: DataFrame, partitions: Collection[str]) -> Narrowed | None:
-    """Returns the rows in the folders of those of these partitions whose paths are made of the values of the partition
-    fields, and perhaps the rows of a few more partitions; None if Hudi cannot choose folders of this table by values.
+    """Returns the rows in the folders of these partitions, and perhaps of a few more partitions. Partitions are left
+    out if their paths are not made of the values of the partition fields. Returns None if Hudi cannot choose folders of
+    this table by values.
 
     A filter by the meta column alone would read the whole table.
     """

@@ -209,7 +209,7 @@ def _written(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 def _is_of_batches(requested: str, stat: dict[str, Any]) -> bool:
     """Returns whether these are the statistics of a base file that Flink wrote in several batches of one checkpoint.
     Each batch writes all rows of the batch before again, and deletes its file. The statistics add up the rows and bytes
-    of all batches, and name a previous file that is of the commit itself (Hudi 0.15 to 1.2, `WriteStatMerger` and
+    of all batches. They also name a previous file that is of the commit itself (Hudi 0.15 to 1.2, `WriteStatMerger` and
     `FlinkMergeAndReplaceHandle`, since 1.1 `FlinkIncrementalMergeHandle`)."""
     return stat.get("prevCommit") == requested and parse_base_file_name(_name(stat)) is not None
 

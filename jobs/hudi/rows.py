@@ -35,8 +35,8 @@ META_COLUMNS = (
 
 
 # In Hudi 1.2 both features skip files with matching rows. If a compaction ends during a write, the partition statistics
-# of that write cover only its own rows (none, for a DELETE), so filters miss the partition's other rows until its next
-# commit. Bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
+# of that write cover only its own rows (none, for a DELETE). Filters then miss the partition's other rows until the
+# next commit to the partition. Bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
 _SKIP_NOTHING = {"hoodie.enable.data.skipping": "false", "hoodie.bucket.index.query.pruning": "false"}
 
 
@@ -87,9 +87,9 @@ def is_kept(table: HudiTable, as_of: str) -> bool:
 
 
 def _misreads_some_columns(table: HudiTable) -> bool:
-    """Returns whether Hudi's readers need all columns of this table. Where a payload class merges rows, some rows of
-    logs have only the columns of the query, and are then read by the positions of all columns
-    (`BufferedRecord.project`, 1.2.0), which fails, or would take one column for another of its type."""
+    """Returns whether Hudi's readers need all columns of this table. If a payload class merges rows, some rows of logs
+    have only the columns of the query, but are read by the positions of all columns (`BufferedRecord.project`, 1.2.0).
+    That fails, or takes one column for another of the same type."""
     if not table.is_merge_on_read:
         return False
     try:
@@ -99,7 +99,7 @@ def _misreads_some_columns(table: HudiTable) -> bool:
 
 
 def _reading_all_columns(frame: DataFrame) -> DataFrame:
-    """Returns the same rows, of which Spark always reads all columns, whatever a query selects."""
+    """Returns the same rows in a form of which Spark always reads all columns, whatever a query selects."""
     spark = frame.sparkSession
     java: Any = frame._jdf
     rows = java.queryExecution().toRdd()

@@ -15,7 +15,8 @@ _PYTHON = "spark.pyspark.python"
 
 
 def python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Returns the Python of the tasks. On a cluster it may differ from this one, so the configured one is used."""
+    """Returns the Python of the tasks. On a cluster the tasks may need another Python than the driver, so the
+    configured one is used."""
     if is_local(master):
         return sys.executable
     by_options = chosen.get(_PYTHON) or given.get(_PYTHON)
@@ -24,8 +25,8 @@ def python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) -> 
 
 def daemon(master: str) -> dict[str, str]:
     """Returns the option that uses `jobs.dataplane.python_daemon`, if the daemon can import the package `jobs`."""
-    # Executors of a cluster get the package only after their daemon has started, and so do those that get it from an
-    # archive.
+    # Executors of a cluster, and executors that get the package from an archive, have it only after their daemon has
+    # started.
     has_package = is_local(master) and Path(jobs.__path__[0]).is_dir()
     return {"spark.python.daemon.module": "jobs.dataplane.python_daemon"} if has_package else {}
 

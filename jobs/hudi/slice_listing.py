@@ -59,8 +59,8 @@ class SliceListing:
             return self._partitions_by(reader)
 
     def _partitions_by(self, reader: Any) -> list[str]:
-        """Returns the partition paths with a reader of `listing`. A reader of the metadata table always returns those
-        of the moment when it was opened, so the open one is asked once. Raises PathOutsideTableError if a path leads
+        """Returns the partition paths with a reader of `listing`. A reader of the metadata table always returns the
+        paths of the moment when it was opened, so it is asked only once. Raises PathOutsideTableError if a path leads
         out of the table."""
         table = self._table
         paths = self._paths if reader is self._open else None

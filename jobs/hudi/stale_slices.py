@@ -329,8 +329,8 @@ class _Copier:
         hudi.common.model.HoodiePartitionMetadata(table.storage, "0", base, path, table.jvm.nothing()).trySave()
 
     def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
-        """Returns the files that the stale writes wrote into these groups and that no longer exist, except those whose
-        rows a later base file has, if a completed commit wrote it: the files of dead writers prove nothing."""
+        """Returns the files that the stale writes wrote into these groups and that no longer exist. A file is left out
+        if a later base file of a completed commit has its rows; the files of dead writers prove nothing."""
         known = {commit.write.instant: commit for commit in commits}
         paths = {path for each in commits for groups in each.files.values() for of in groups.values() for path in of}
         latest: dict[str, str] = {}

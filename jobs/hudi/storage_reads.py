@@ -140,7 +140,7 @@ public class StorageReads {
   sources.get(conf)).keySet().removeAll(dropped); }
 
   // Hudi reads each log of a metadata table through two buffers of this size, which no option changes. To allocate and
-  // clear buffers of the default size, 16 MB, costs more than all else that reading a small metadata table needs.
+  // clear buffers of the default size, 16 MB, costs more than all other steps of reading a small metadata table.
   public void bufferLogs(int bytes) throws Exception {
     Field usual = ConfigProperty.class.getDeclaredField("defaultValue");
     usual.setAccessible(true);

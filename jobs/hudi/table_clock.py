@@ -86,9 +86,10 @@ class TableClock:
                 self._generator.know(frame.slowest is not None, *given)
 
     def _latest_of_both(self, latest: datetime | None) -> datetime | None:
-        """Returns the greatest moment on the timelines of the table and of its metadata table, which may have been
-        compacted since the last commit, for example by Hudi's upgrader (`UpgradeDowngradeUtils`, 1.2.0). If our commit
-        were before that compaction, readers of the metadata table would skip the files that it adds there."""
+        """Returns the greatest moment on the timelines of the table and of its metadata table. The metadata table may
+        have been compacted since the last commit, for example by Hudi's upgrader (`UpgradeDowngradeUtils`, 1.2.0). If
+        our commit were before that compaction, readers of the metadata table would skip the files that it adds
+        there."""
         if latest is None:
             return None
         path = self._table.path.rstrip("/")

@@ -40,8 +40,8 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
 
 
 def old_rollbacks(table: HudiTable, client: WriteClient) -> dict[str, str]:
-    """Returns the rollbacks that have been pending for so long that nobody works on them, each with the instant that it
-    rolls back. Hudi's rollbacks have no heartbeat."""
+    """Returns the rollbacks that have been pending too long for anybody to work on them. Each comes with the instant
+    that it rolls back. Hudi's rollbacks have no heartbeat."""
     if all(item.action != "rollback" for item in table.pending()):
         return {}
     pending = client.pending_rollbacks()

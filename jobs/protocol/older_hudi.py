@@ -54,9 +54,9 @@ def may_misread_deletes(table: HudiTable) -> bool:
     writes such a delete for each deleted file.
 
     Hudi before 1.1 reads them by Avro's generated classes (`HoodieDeleteBlock.deserialize`, 1.0.2). Avro looks a class
-    up once, in the class loader of the thread. If that is a thread of a parallel stream and Spark has loaded the bundle
-    itself (`spark.jars`, `spark.jars.packages`, `--jars`, `--packages`), the class is not found, and each later read in
-    that JVM fails.
+    up once, in the class loader of the thread. The class is not found in a thread of a parallel stream if Spark has
+    loaded the bundle itself (`spark.jars`, `spark.jars.packages`, `--jars`, `--packages`). Each later read in that JVM
+    then fails.
     """
     version = table.declared.writers_hudi_version
     return version is not None and release(version) < _READING_ALL_DELETES and not table.metadata_partitions <= {FILES}

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
     """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
     the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
-    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a
+    instant shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a
     single writer rolls back what is pending without the lock."""
     lock.verify()
     instants = table.instants()

@@ -1,6 +1,6 @@
 """Finds the expired partitions of a table, by Hudi's own strategy and by their files. Hudi's strategy (1.2) has two
-faults that would delete rows too early: it computes periods of more than 24 days in 32 bits (see
-`jobs.hudi.partition_ttl`), and before table version 8, where log files are named by their base instant, it takes a
+faults that would delete rows too early. It computes periods of more than 24 days in 32 bits (see
+`jobs.hudi.partition_ttl`). Before table version 8, where log files are named by their base instant, it also takes a
 partition with new logs for an unmodified one. So a partition counts as expired only if the files show it as well."""
 
 from __future__ import annotations

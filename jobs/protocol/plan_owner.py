@@ -110,8 +110,8 @@ class PlanOwner:
 
     def begun_by_living(self) -> str | None:
         """Returns the compaction that an earlier attempt of this job has begun, unless the process of that attempt is
-        proved dead. A process that was suspended after its commit to the metadata table completes the instant when it
-        goes on, because Hudi (1.2.0) only looks whether the inflight file exists, and the next runner of the plan makes
+        proved dead. A process may be suspended after its commit to the metadata table. When it goes on, it completes
+        the instant: Hudi (1.2.0) only looks whether the inflight file exists, and the next runner of the plan makes
         that file again. Since table version 8 the name of a completed instant has its completion time. So the timeline
         would have the instant twice, once with files that are gone."""
         for item in plan_instants(self._table, {COMPACTION}):
@@ -143,8 +143,8 @@ class PlanOwner:
     def undo(self, client: WriteClient, lock: TableLock, context: JobContext, instant: str) -> None:
         """Undoes a plan whose execution has failed. Removes it from the timeline if this job has made it, otherwise
         sets it back to requested. Clustering plans are always removed, because a pending one blocks writers of its file
-        groups. The lock must not be held. A completed plan stays as it is. So does a plan of another runner, for which
-        this raises CommitLostError. The job's problem says what could not be undone (`JobContext.leaves`)."""
+        groups. The lock must not be held. A completed plan stays as it is. A plan of another runner stays as well, and
+        this method raises CommitLostError. The job's problem says what could not be undone (`JobContext.leaves`)."""
         try:
             with context.undoing(), lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()

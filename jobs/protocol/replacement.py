@@ -1,9 +1,9 @@
-"""Replaces file groups by rewritten ones in one replacecommit, without making a writer's batch fail. Rewriting takes
-long and writers continue meanwhile, so the slices are rewritten without the lock, and changed ones are rewritten again
-(catch-up). Only the last step takes the table's lock: while it is held, no instant can start or commit. If no write is
-in flight then, the changes since the last round are rewritten under the lock, and the job commits. Hudi's own conflict
-detection is not enough: it does not detect a write in flight that creates a new partition or bucket in the old layout
-(Hudi 1.2, `BucketIndexConcurrentFileWritesConflictResolutionStrategy`)."""
+"""Replaces file groups by rewritten ones in a single replacecommit, without making a writer's batch fail. Rewriting
+takes long and writers continue meanwhile, so the slices are rewritten without the lock, and changed ones are rewritten
+again (catch-up). Only the last step takes the table's lock: while it is held, no instant can start or commit. If no
+write is in flight then, the changes since the last round are rewritten under the lock, and the job commits. Hudi's own
+conflict detection is not enough: it does not detect a write in flight that creates a new partition or bucket in the old
+layout (Hudi 1.2, `BucketIndexConcurrentFileWritesConflictResolutionStrategy`)."""
 
 from __future__ import annotations
 
