@@ -47,8 +47,7 @@ class AttemptLog:
             if self._dropped and self._lines:
                 first = self._lines[0]
                 text = f"{self._dropped} lines before this one were dropped: the service did not take them in time"
-                # The note replaces the last dropped line, so its number differs from those of the lines that were sent
-                # before.
+                # The note takes the number of the last dropped line, which no line that was sent before has.
                 self._lines.appendleft(LogLine(first.number - 1, first.at, LogLevel.WARNING, __name__, text))
                 self._characters += len(text)
                 self._dropped = 0

@@ -1,6 +1,6 @@
 """Refusals of a clustering that follow from its parameters and the table's declared bucket index alone.
 
-The service refuses such a job when it is submitted, so that nobody waits for a worker, and the worker refuses it, too.
+The service refuses such a job at its submission, so that nobody waits for a worker. The worker refuses the job, too.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class BucketIndex(JsonMapped):
 class TableLock(JsonMapped):
     """The lock that the table's writers take.
 
-    A job that finds it held waits `wait_seconds` for it at most, or for as long as it has worked.
+    A job that finds the lock held waits for it at most `wait_seconds`, or for as long as the job has worked.
     """
 
     provider: Annotated[str, Spec("`filesystem`, `zookeeper`, or a LockProvider class")] = "filesystem"
@@ -282,8 +282,8 @@ class WorkerInfo(JsonMapped):
     when all slots are taken, it runs up to `spare_slots` submitted jobs more. `driver_memory` is the driver's memory in
     Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
     Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
-    the reason why Spark did not start. `application_id` is that of its Spark application, and `ui_url` the address of
-    Spark's UI, if it has one. `read_rates` are processor seconds for a GiB (`jobs.worker.read_probe`).
+    the reason why Spark did not start. `application_id` is the id of the worker's Spark application, and `ui_url` the
+    address of Spark's UI, if there is one. `read_rates` are processor seconds for a GiB (`jobs.worker.read_probe`).
     """
 
     version: str | None = None

@@ -86,7 +86,10 @@ class FileMissingError(HudiError):
 class MetastoreUnavailableError(JobError):
     type = "metastore-unavailable"
     title = "The metastore cannot be reached"
-    hint = "See that it runs, and that this worker may connect to it. The job is tried again, and does what is left."
+    hint = (
+        "Check that the metastore runs, and that this worker may connect to it. The job is tried again, and does what"
+        " is left."
+    )
     retriable = True
     why = "The worker could not connect to the Hive metastore or to AWS Glue, or lost the connection."
     example = "metastore:9083: connection refused"

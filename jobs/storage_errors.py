@@ -76,8 +76,8 @@ class StorageKeyError(StorageRefusedError):
     type = "storage-key-denied"
     title = "The key that encrypts the table's files may not be used"
     hint = (
-        "Let the role or user call kms:Decrypt and kms:GenerateDataKey with the key of the bucket, by its own policy"
-        " and by that of the key, and see that the key is enabled."
+        "Let the role or user call kms:Decrypt and kms:GenerateDataKey with the key of the bucket: both its own policy"
+        " and the key's policy have to allow it. Check that the key is enabled."
     )
     why = (
         "The storage lets the caller read or write, but the files are encrypted by a key of AWS KMS that the caller may"

@@ -103,10 +103,10 @@ class PartitionValuesError(JobError):
     type = "partition-values-unreadable"
     title = "Hudi cannot make the values of the partition columns from the table's paths"
     hint = (
-        "Every query of this table by Spark fails as well. Its key generator writes values to the paths that the "
-        "column's type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number. If"
-        " the column may not be null and the folder of Hive's default partition is there, write the table anew with"
-        " another value instead of the empty one, or with a column that may be null."
+        "Every query of this table by Spark fails as well. Its key generator writes values to the paths that the"
+        " column's type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number. If"
+        " the column may not be null and Hive's default partition has a folder, write the table anew: with another"
+        " value in place of the empty one, or with a column that may be null."
     )
     why = (
         "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. A custom"
@@ -125,8 +125,8 @@ class KeyWithoutBucketError(JobError):
     hint = "Hash all fields of the record key (`hash_fields`), or the last one as well."
     why = (
         "The bucket of a row follows from the hash fields in its stored record key. If the key's last field is none of"
-        " them and its value holds a colon, Hudi 1.2.0 loops for ever: each writer with such an index would, at this"
-        " key. A key must also be valid UTF-8."
+        " them and its value holds a colon, Hudi 1.2.0 loops for ever: each writer with such an index would do so at"
+        " this key. A key must also be valid UTF-8."
     )
     example = (
         "counting the rows: Hudi 1.2.0 loops for ever on the record key 'id:k1,time:10:05': its last field is none of"
@@ -155,7 +155,7 @@ class PlanOfAnotherPathError(PathOutsideTableError):
     title = "A pending plan names files of another path than the table's"
     hint = (
         "Nothing of it was executed. The table was probably copied or moved while the plan was pending: roll it back"
-        " (a `rollback` job with its `instant`), and the next job makes a new one. Else see who wrote it."
+        " (a `rollback` job with its `instant`), and the next job makes a new one. Otherwise find out who wrote it."
     )
     why = (
         "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
@@ -171,8 +171,8 @@ class UpgradeDiffersError(HudiError):
     title = "After the change of its version the table was not the same"
     hint = "The table has its old version again. Please report what differs; an `audit` shows that nothing is lost."
     why = (
-        "The job compares rows, file slices, instants and archived instants with those of before. Something differs,"
-        " so the version was taken back from the backup of the timeline."
+        "The job compares rows, file slices, instants and archived instants before and after the change. Something"
+        " differs, so the job has restored the old version from its backup of the timeline."
     )
     example = "archived: 2 gone, 0 new, such as ('20260101120000000', 'commit')"
     retriable = False

@@ -39,7 +39,7 @@ class Merging:
 
     def leave(self, reasons: Iterable[Problem]) -> None:
         """Records why slices are left to Hudi. Raises EngineRefusedError if the job demands Arrow, and RefusedError if
-        not even Hudi merges them right."""
+        Hudi would not merge them right either."""
         self.reasons = list(dict.fromkeys([*self.reasons, *reasons]))
         refuse_hidden_operations(self.reasons)
         if self.reasons and self.only_arrow:

@@ -161,8 +161,8 @@ class BloomFilter:
             at += len(some)
 
     def merge(self, other: BloomFilter) -> None:
-        """Adds all keys of a `DYNAMIC_V0` filter of the same kind. Rows that are full in part become one, if that may
-        hold them all."""
+        """Adds all keys of a `DYNAMIC_V0` filter of the same kind. Two partly filled rows become one row if it may hold
+        all of their keys."""
         limit, last = self._kind.keys_per_row, len(other._rows) - 1
         for number, row in enumerate(map(other._packed, other._rows)):
             count = other._in_row if number == last else limit

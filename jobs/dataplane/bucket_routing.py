@@ -1,7 +1,7 @@
 """Routes the rows of whole partitions to the buckets of a bucket index, by one shuffle of Spark.
 
 Hudi's readers merge base files and logs, Hudi's own `BucketIdentifier` (1.2.0) computes the bucket of each row in the
-JVM, and a task writes the rows of a bucket to one base file. There the bucket is computed once more, by
+JVM, and a task writes the rows of a bucket to one base file. The task computes the bucket once more, by
 `jobs.format.bucket_hash`.
 """
 
@@ -77,8 +77,8 @@ def route_rows(table: HudiTable, work: Rewrite, slices: Sequence[FileSlice], num
 
 
 def _sources(slices: Sequence[FileSlice], num_buckets: int) -> dict[str, Source]:
-    """Returns the source of bucket 0 of each partition. Its model is the partition's newest base file, or that of the
-    table."""
+    """Returns the source of bucket 0 of each partition. Its model is the newest base file of the partition, or else of
+    the table."""
     newest: dict[str, FileSlice] = {}
     for item in sorted(slices, key=lambda each: each.base_name.rpartition("_")[2]):
         newest[item.partition] = item

@@ -79,8 +79,8 @@ class ChunkPages:
 def moved_pages(content: bytes, first: int, end: int, moved: int) -> bytes | None:
     """Returns an offset index like `moved_index`, but in a third of the time.
 
-    Returns None unless it has the usual form, and its pages fill the range from `first` to `end` one after the other,
-    so that nobody needs to read their headers.
+    Returns None unless the index has the usual form and its pages fill the range from `first` to `end` without gaps.
+    Then nobody needs to read the headers of the pages.
     """
     if len(content) < 2 or content[0] != _LIST_FIELD or content[1] & 0x0F != STRUCT:
         return None

@@ -1,6 +1,6 @@
 """Proves that copied row groups have the same record keys as before, without decoding them: the pages of the key column
-are the same bytes. Both files are read by Arrow, which shares no code with the copy (`column_chunks`), so that an error
-in a footer that was written here cannot hide itself. Reading pages is far cheaper than reading keys."""
+are the same bytes. Both files are read by Arrow, which shares no code with the copy (`column_chunks`). So an error of
+the copy in the new footer cannot hide itself. Reading pages is far cheaper than reading keys."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ class ExternalSort:
             yield pa.concat_tables(waiting).unify_dictionaries()
 
     def _merged(self) -> Iterator[pa.Table]:
-        """Yields rows whose place is certain. The limit is the smallest of the runs' last rows in memory, because the
-        rows of a run that are not in memory yet come after its last one in memory.
+        """Yields rows whose place is certain. The rows of a run that are not in memory yet come after its last row in
+        memory. So the limit is the smallest of the runs' last rows in memory.
         """
         fronts = [_Front(run, self._columns) for run in self._runs]
         self._runs = []

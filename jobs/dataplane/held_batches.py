@@ -33,7 +33,7 @@ class HeldRows:
 class HeldBatches:
     """Batches of one schema, which are added one after the other and then read as one table.
 
-    Beyond 96 MiB they go into a nameless file, whose pages the system caches as far as it has memory.
+    Beyond 96 MiB the batches go into a nameless file, whose pages the system caches if it has memory for them.
     """
 
     def __init__(self, schema: pa.Schema, in_memory: int = _IN_MEMORY) -> None:

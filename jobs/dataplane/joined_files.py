@@ -2,11 +2,11 @@
 be right, and only the other file slices are decoded. Runs inside Spark's Python workers and depends on neither Spark
 nor the JVM.
 
-The row groups of a file are copied if it has no log files, the table's latest schema in the form of the first copied
-file, the same codec and today's calendar. Small row groups are not copied, because many of them slow readers down. Only
-`_hoodie_file_name` is written anew. The Bloom filter and the key range are merged from the footers, or made from the
-keys where a footer does not suffice. Other slices are merged by Hudi's rules (`slice_merge`), and their rows become row
-groups at the end.
+The row groups of a base file are copied if its slice has no log files, and if it has the table's latest schema, today's
+calendar, and the codec and the form of the first copied file. Small row groups are not copied, because many of them
+slow readers down. Only `_hoodie_file_name` is written anew. The Bloom filter and the key range are merged from the
+footers, or made from the keys where a footer does not suffice. Other slices are merged by Hudi's rules (`slice_merge`),
+and their rows become row groups at the end.
 """
 
 from __future__ import annotations

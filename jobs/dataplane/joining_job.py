@@ -25,9 +25,9 @@ def join_files(
     groups: Mapping[int, Sequence[tuple[SliceFiles, ...]]],
     context: JobContext,
 ) -> tuple[dict[int, list[JoinedFile]], list[Problem]]:
-    """Writes a file from each tuple of slices. Returns the files of the groups of which all could be written, and the
-    reasons why Hudi has to execute the other groups, whose files no commit names. Raises RefusedError, and
-    RowsDifferError if a file slice is in none of the files."""
+    """Writes a file from each tuple of slices. Returns the files of each group whose files could all be written, and
+    the reasons why Hudi has to execute the other groups. No commit names the files of the other groups. Raises
+    RefusedError, and RowsDifferError if a file slice is in none of the files."""
     pieces = [
         ((work, number, slices), sum(each.bytes for each in slices))
         for number, files in groups.items()

@@ -32,8 +32,8 @@ _SAMPLED = 64
 def filter_kind(footer: Mapping[bytes, bytes]) -> FilterKind | None:
     """Returns the kind of the filter in a base file's footer, None if it has none.
 
-    A filter that Hudi 1.2.0 does not know (a newer one, or an old one without a type that hashes differently) is
-    replaced by Hudi's default: a file that had a filter gets one again, one that every reader understands.
+    Hudi 1.2.0 does not know newer filters, and old filters without a type, which hash differently. Hudi's default
+    replaces such a filter: a file that had a filter gets one again, and every reader understands it.
     """
     serialized = footer.get(_FILTER) or footer.get(_OLD_FILTER)
     if not serialized:

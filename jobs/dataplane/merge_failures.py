@@ -37,7 +37,8 @@ class LeftToHudi:
 
 
 def refuse_hidden_operations(reasons: Iterable[Problem]) -> None:
-    """Raises RefusedError if one of these reasons is that not even Hudi merges the logs as their writer meant them."""
+    """Raises RefusedError if one of these reasons is `OperationsHiddenError`: Hudi would not merge the logs right
+    either."""
     refuse([each for each in reasons if each.type == OperationsHiddenError.type])
 
 

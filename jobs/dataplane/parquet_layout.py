@@ -123,8 +123,8 @@ class Layout:
         return replace(self._with_schema(other, dictionary), keys=self.keys)
 
     def _with_schema(self, other: Layout, dictionary: tuple[bool, ...] | None) -> Layout:
-        """Returns the other layout with this schema and its annotations. The other layout's entries are kept as far as
-        they do not depend on a schema, and its lists of two levels unless an element may be null by this schema."""
+        """Returns the other layout with this schema and its annotations. The other layout's entries are kept if they do
+        not depend on a schema. Its lists of two levels are kept unless an element may be null by this schema."""
         annotations = replace(self.annotations, lists=other.annotations.lists)
         entries = {**footer_entries.foreign(other.schema.metadata), **(self.schema.metadata or {})}
         schema = self.schema.with_metadata(entries)
@@ -170,7 +170,7 @@ def has_unknown_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] 
     """Returns whether a file has dates or timestamps from before the calendars agree, and no entry of its footer tells
     their calendar.
 
-    Spark's readers convert such values or not as their session says, and by default they refuse them. Avro records are
+    The session of Spark's readers says whether they convert such values; by default they refuse them. Avro records are
     written without such an entry, and so were the files of Spark before 3.0, in the old calendar.
     """
     footer = reader.metadata

@@ -1,8 +1,8 @@
 """Spark's daemon of Python workers (`spark.python.daemon.module`), which forks them with the data plane imported.
 
 Spark ends a worker that was idle for a minute, and each new one would import pyarrow and the data plane again: a CPU
-second. The daemon itself stays, so it imports them once, after its first forks, because the start of a session waits
-for these.
+second. The daemon itself stays, so it imports these modules once. It does so after its first forks, because the start
+of a session waits for the forks.
 """
 
 from __future__ import annotations

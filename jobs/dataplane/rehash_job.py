@@ -2,9 +2,9 @@
 
 If g is the greatest common divisor of both numbers, the old buckets i with i mod g = c feed exactly the new buckets j
 with j mod g = c: a family. If a family has one slice, one task splits it. Otherwise a task reads all slices of the
-family one after the other, or each slice is split first (`rehash_ways`). Where slices have logs, or files of several
-schemas, each is first merged into base files of its own. The commit does not name such a file in between, so Hudi
-removes it by its marker, like any file of a failed task.
+family one after the other, or each slice is split first (`rehash_ways`). If slices have logs, or files of several
+schemas, each slice is first merged into base files of its own. The commit does not name these intermediate files, so
+Hudi removes them by their markers, like the files of a failed task.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Rehash:
         return self._written(self._joined(pieces), self._keys(pieces))
 
     def _sorted_out(self, families: Sequence[Family]) -> tuple[list[Family], list[Family], dict[Key, KeyDigest]]:
-        """Returns the families of base files with one schema, the others, and the numbers of rows of the former."""
+        """Returns the families whose base files have one schema, the other families, and the numbers of rows of the
+        first ones."""
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
             rows = list(pool.map(lambda family: _rows_if_uniform(self.work.storage, family), families))
         found = list(zip(families, rows, strict=True))
@@ -153,7 +154,7 @@ class Rehash:
         return replace(first, merged_with=tuple(others))
 
     def _joined(self, pieces: Sequence[WrittenFile]) -> list[tuple[Source, int]]:
-        """Returns a source for each new bucket: the pieces that were split for it, without those that have no rows."""
+        """Returns a source for each new bucket: the pieces that were split for the bucket, without empty pieces."""
         found: dict[Key, list[WrittenFile]] = {}
         for piece in sorted(pieces, key=lambda each: -each.bytes):
             found.setdefault((piece.partition, piece.bucket % self.buckets.after(piece.partition)), []).append(piece)
@@ -197,8 +198,8 @@ class Rehash:
 
 
 def _rows_if_uniform(storage: Storage, family: Family) -> int | None:
-    """Returns the number of rows if all slices are base files without logs that hold the same columns, with dates of
-    one calendar and vectors of one kind (in Parquet they are bytes); else None."""
+    """Returns the number of rows if all slices are base files without logs, and hold the same columns, dates of one
+    calendar and vectors of one kind (which are bytes in Parquet); else None."""
     if any(item.log_files or item.base_file is None for item in family.slices):
         return None
     layout, rows = None, 0

@@ -47,7 +47,8 @@ class FamilySize:
 
     @property
     def is_direct(self) -> bool:
-        """Whether its only slice is written into its new files at once, so that there is one way."""
+        """Whether the family has a single slice, which one task writes into the new files, so that there is only one
+        way."""
         (first, *others) = self.slices
         return not others and (not first.is_merged or self.outputs <= MOST_OUTPUTS)
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def rewrite_base_file(work: Rewrite, source: Source, token: str) -> list[WrittenFile]:
-    """Rewrites a slice that has no log files, and those that are merged with it, streaming one after the other. Row
-    groups that need no decoding are copied (`copied`).
+    """Rewrites a slice without log files, and the slices that are merged with it, as a stream of one after the other.
+    Row groups that need no decoding are copied (`copied`).
 
     A Parquet base file needs no order, since Hudi merges by hash of the key (`HoodieTable.requireSortedRecords`, 1.2:
     only HFiles are sorted). `token` is Hudi's write token, unique for the task. The process takes less than 512 MiB

@@ -48,11 +48,10 @@ def run_tasks(
     """Calls the function for the arguments of each piece, and returns all that it yields, in the order of the pieces.
 
     The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, different for each attempt at a task.
-    The stage is a random number for each call, because a worker that was frozen, and goes on, could otherwise write
-    over a file that the next attempt has committed for the same plan. Each piece is a task; if there are more pieces
-    than cores, `of_task` of them make one task. A few small pieces run in processes near the driver; `share` is the
-    part of their bytes that the function reads. `what` names the step in errors. Raises HudiError for any exception of
-    the function.
+    The stage is a random number for each call. Otherwise a worker that was frozen, and goes on, could write over a file
+    that the next attempt has committed for the same plan. Each piece is a task; if there are more pieces than cores,
+    `of_task` of them make one task. A few small pieces run in processes near the driver; `share` is the part of their
+    bytes that the function reads. `what` names the step in errors. Raises HudiError for any exception of the function.
     """
     if not pieces:
         return []

@@ -148,8 +148,8 @@ class SplitWriter(AbstractContextManager["SplitWriter"]):
 
     def _add_where_it_is(self, batch: pa.RecordBatch, leaves_out: frozenset[str]) -> None:
         """Adds rows to the file of the slice's own bucket, also rows that belong to another bucket. Rows of other
-        buckets that these instants wrote are left out. A bucket beyond the table's number gets a file only for such
-        rows."""
+        buckets that these instants wrote are left out. If the bucket is beyond the table's number of buckets, it gets a
+        file only if rows are left."""
         source = self._source
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         times = batch.column(batch.schema.get_field_index(COMMIT_TIME))

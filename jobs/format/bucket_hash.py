@@ -35,7 +35,7 @@ _COMMA, _COLON = ord(","), ord(":")
 _NULL, _EMPTY = "__null__", "__empty__"
 _INVERSE_OF_31 = pow(31, -1, 2**32)
 _BLOCK_UNITS = 1 << 17  # this many characters at a time, because their running sums fit into the processor's cache
-_LONGEST_ALIKE = 64  # Keys of one length up to this one are hashed character by character.
+_LONGEST_ALIKE = 64  # Keys that all have one length, up to this one, are hashed character by character.
 
 
 class RecordKeyError(ValueError):
@@ -277,7 +277,8 @@ def _split(block: _Block, at: Ints) -> _Parts:
     colon_seen = colons_up_to > colons_before_row
     ends_value = ~colon & next_is_colon & colon_seen
 
-    # The colon after a part's field is the row's first one, or the one right after the comma that ended the last value.
+    # The colon after a part's field is the first colon of the row, or the first one after the comma that ended the
+    # value before.
     after_cut = np.append(False, ends_value[:-1]) if len(at) else ends_value
     ends_field = colon & (after_cut | (colons_up_to == colons_before_row + 1))
     where = np.flatnonzero(ends_field)

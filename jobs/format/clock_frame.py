@@ -25,8 +25,8 @@ TOLERANCE = timedelta(seconds=5)
 with 0.2 s (`hoodie.time.generator.max_expected_clock_skew_ms`): a process that makes an instant waits until all other
 clocks have passed it. A file may appear some seconds late, which looks like such a difference."""
 LATE_START = timedelta(seconds=20)
-"""The same before table version 8, where only the file of the *requested* instant shows the clock, and writers of Hudi
-0.15 create it only when they have prepared their write."""
+"""The same before table version 8. Only the file of the *requested* instant shows the clock there, and writers of Hudi
+0.15 create that file only when they have prepared their write."""
 
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>\w+)(\.(requested|inflight))?")
 # The same files of a timeline are looked through several times.
@@ -223,8 +223,8 @@ def _moment(text: str) -> datetime | None:
 
 def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sample]:
     """Returns the samples of the writers' clocks in the order of appearance, without copied files. A copy creates the
-    files of an instant at once or in any order, so the time between them differs from that between the moments in their
-    names. All files up to the last copied one are left out."""
+    files of an instant at once or in any order, so the times between the files differ from the times between the
+    moments in their names. All files up to the last copied one are left out."""
     instants = _instants_of(files, ingestion)
     found = [Sample(each.ended, each.written) for each in instants if each.ended is not None and not each.is_copied]
     if version < WITH_COMPLETION_TIMES:

@@ -1,6 +1,6 @@
 """Reads and writes structs of Thrift's compact protocol, in which Parquet keeps footers, page headers and page indexes.
 
-A struct is read without its definition and written as it was read, so that fields of newer versions of Parquet survive.
+A struct is read without its definition and is written as it was read, so fields of newer versions of Parquet survive.
 Libraries with definitions (thriftpy2) drop unknown fields, and Apache's own library has no wheels. No count in the
 input can make the reader use more memory than the size of the input. Source: the specification "Thrift compact protocol
 encoding", and `parquet.thrift` of Parquet's format 2.11 for the meaning of field numbers.

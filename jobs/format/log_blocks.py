@@ -1,8 +1,8 @@
 """The blocks of a log file: their framing, headers and types (`HoodieLogFileReader`, `HoodieLogBlock`, 1.2.0).
 
-A block is `#HUDI#`, its size (8 bytes, without these first 6), the version of the format (4), its type (4), a header,
-the size of its content (8), the content, a footer, and its size again (8, with the first 6). A header or footer is a
-number of entries (4), each a kind (4), a length (4) and UTF-8 text. All numbers are big-endian and signed.
+A block is `#HUDI#` (6 bytes), the size of the rest (8), the version of the format (4), the type of the block (4), a
+header, the size of the content (8), the content, a footer, and once more the size of the rest, plus 6 (8). A header or
+footer is a number of entries (4), each a kind (4), a length (4) and UTF-8 text. All numbers are big-endian and signed.
 
 The content of a data block of Avro records is a version (4), a number of records (4), and for each record its length
 (4) and its bytes; that of a delete block a version (4), a length (4), and a `HoodieDeleteRecordList` in Avro.

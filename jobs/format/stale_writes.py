@@ -1,10 +1,11 @@
 """Finds stale writes: commits to file groups that had been replaced before, so that no reader sees their rows.
 
-Hudi (1.2) compares a write with the instants that completed *while* it was in flight. A write that starts after a
-replacement but uses file ids that it has read before (a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task)
-conflicts with nothing and commits, and its rows are in file groups that readers ignore. The file ids prove this,
-however late the write is. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates a
-file group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
+Hudi (1.2) compares a write with the instants that completed *while* it was in flight. A write may start after a
+replacement but use file ids that its writer has read before (a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink
+task). It conflicts with nothing and commits, and its rows are in file groups that readers ignore. The file ids prove
+this, however late the write is. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and
+creates a file group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file
+group.
 
 The order of write and replacement is proved by the instants that our replacement has recorded under the table's lock
 (`KNOWN_KEY`). Times are weaker evidence: a clock may be wrong, and before table version 8 a copy of the table has new
@@ -60,7 +61,7 @@ class CompletedWrite:
     # The instants whose rows it copied to the new file groups. None means all instants that completed before it.
     known: frozenset[str] | None = None
     completed: str = ""  # The completion time in its file's name; "" before table version 8.
-    # If False, it completed before all ordered ones, and its instant is its position among the unordered ones.
+    # If False, it completed before all ordered writes, and its instant gives its place among the unordered ones.
     is_ordered: bool = True
     is_archived: bool = False
 
@@ -86,8 +87,9 @@ class Doubt(StrEnum):
     writer's overwrite or deletion of partitions replaced the file groups, or the replacing operation is unknown.
     `ORDER`: no time shows that the write began after the replacement had completed. `CLOCKS`: the times show that, but
     come from clocks that disagree. `ITSELF`: the commit is an overwrite that has replaced the file groups to which it
-    wrote, as one by Flink with non-blocking concurrency control (Hudi 1.2.0, which gives its file groups the ids of the
-    old ones). A rollback undoes it; a repair could not tell its rows from those that it removed."""
+    wrote. An overwrite by Flink with non-blocking concurrency control does so, because Hudi 1.2.0 gives its file groups
+    the ids of the old ones. A rollback undoes such an overwrite; a repair could not tell its rows from the removed
+    ones."""
 
     ITSELF = "itself"
     OVERWRITTEN = "overwritten"
@@ -133,8 +135,8 @@ def stale_writes(
         replaced = dict.fromkeys(write.replaced, write)
         if write.known is not None:
             for other in earlier:
-                # The replacement recorded the instants of the active timeline, so those that were archived already are
-                # unknown to it, although it has copied their rows.
+                # The replacement has copied the rows of archived instants, too, but has recorded the instants of the
+                # active timeline only.
                 if not other.is_archived:
                     note(other, replaced)
         if write.brings_rows:

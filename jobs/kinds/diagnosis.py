@@ -19,8 +19,8 @@ class DiagnosisParams(Parameters, frozen=True, kw_only=True):
     index: Annotated[
         BucketIndex | None,
         Spec(
-            "The bucket index of the writers. Needed for a table that was registered without one because its files"
-            " contradict that index"
+            "The bucket index of the writers. Needed for a table that was registered without an index because its"
+            " files contradict this one"
         ),
     ] = None
 

@@ -70,10 +70,10 @@ HASHING_CONFIG_STAYS: Final = ProblemType(
 ROWS_OF_UNKNOWN_COMMITS: Final = ProblemType(
     "rows-of-unknown-commits",
     "File groups without a bucket hold rows of commits that no repair can read",
-    why="A repair takes such file groups out of use and writes their rows to the right buckets, those of one commit"
-    " after the other, because a row of a later commit or of another bucket may be the newer one. A repair cannot"
-    " do so for commits that the active timeline no longer has, that an earlier repair has marked, or that only copied"
-    " rows, such as a clustering.",
+    why="A repair takes such file groups out of use and writes their rows to the right buckets. The repair goes"
+    " through the commits one after the other, because a row of a later commit or of another bucket may be the"
+    " newer one. A repair cannot do so for commits that the active timeline no longer has, that an earlier repair"
+    " has marked, or that only copied rows, such as a clustering.",
     example="120 rows of 20260101120000000",
     hint="Stop the writers and run a `bucket_index` job with `adopt`: it routes all rows again.",
 )

@@ -9,9 +9,9 @@ from jobs.problems.problem_type import ProblemType
 OPTION_NOT_ALLOWED: Final = ProblemType(
     "option-not-allowed",
     "An option of the table is not allowed",
-    why="Options of tables and locks reach Hudi's client on the workers. Those that name classes, files or addresses"
-    " outside the table are taken only if the settings allow them, so that a registration cannot make a worker run"
-    " foreign code or read foreign files.",
+    why="Options of tables and locks reach Hudi's client on the workers. Options that name classes, files or"
+    " addresses outside the table need the permission of the settings. Otherwise a registration could make a"
+    " worker run foreign code or read foreign files.",
     example="hudi_options.hoodie.write.commit.callback.class: is not allowed",
     hint="Remove it. PATCH the table to change its options.",
 )

@@ -63,10 +63,10 @@ WRITERS_TOO_OLD: Final = ProblemType(
 READERS_TOO_OLD: Final = ProblemType(
     "readers-too-old",
     "Readers with Hudi 1.0 would miss rows, because they prune by the number of buckets in their options",
-    why="When a session of Hudi 1.0 has the bucket index in its options and a query filters by the hash field, it "
-    "reads only one bucket, computed by the number in its options. If that number is not the table's, it misses rows "
-    "that exist (19 of 40 rows in a trial with 1.0.2). Hudi before 1.0 does not prune by buckets, and Hudi since 1.1 "
-    "uses the table's number.",
+    why="A session of Hudi 1.0 may have the bucket index in its options. A query that filters by the hash field then"
+    " reads only one bucket, computed by the number in these options. If that number is not the table's, it misses"
+    " rows that exist (19 of 40 rows in a trial with 1.0.2). Hudi before 1.0 does not prune by buckets, and Hudi"
+    " since 1.1 uses the table's number.",
     example="readers declared: Hudi 1.0.2",
     hint="Set hoodie.bucket.index.query.pruning=false wherever the table is read, and PATCH the table with"
     ' `{"writers": {"query_pruning_off": true}}`.',

@@ -25,9 +25,9 @@ CONSISTENT_HASHING: Final = ProblemType(
 LOCK_NOT_ATOMIC: Final = ProblemType(
     "lock-not-atomic",
     "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
-    why="The lock is a file that is created only if there is none. An object storage does not promise that of two"
-    " clients only one succeeds, so a job could replace file groups while a writer commits to them, and rows would be"
-    " lost.",
+    why="The lock is a file that is created only if there is none. If two clients create the file at once, both may"
+    " succeed on an object storage. Then a job could replace file groups while a writer commits to them, and rows"
+    " would be lost.",
     example="s3a://lake/trips/.hoodie/lock",
     hint="PATCH the table with the `lock` that its writers use, such as ZooKeeper.",
 )
@@ -102,7 +102,7 @@ COLUMNS_CHANGED: Final = ProblemType(
     "columns-changed",
     "Columns were renamed or changed by schema on read, and some files still have the old ones",
     why="Hudi reads a file by the schema of the instant that wrote it. The job's new files would have a later instant"
-    " and the old columns, so readers would find no values in renamed columns, and the values of dropped ones in"
+    " and the old columns. Readers would find no values in renamed columns, and values of dropped columns in"
     " columns that were added again. Readers would fail at columns whose type has changed.",
     example="city -> town",
     hint="Rewrite these files by Hudi with schema on read, for example by a compaction, or write the rows to a new"
@@ -165,8 +165,8 @@ SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
 ENCRYPTED_BASE_FILES: Final = ProblemType(
     "encrypted-base-files",
     "Base files are encrypted by Parquet's modular encryption",
-    why="The pages of such a file are bound to their place in it, so they cannot be copied to another one. Rows that "
-    "were decoded would be stored without the encryption that the owner has chosen.",
+    why="The pages of such a file are bound to their places in it, so they cannot be copied to another file. Rows"
+    " that were decoded would be stored without the encryption that the owner has chosen.",
     example="partition '2026-01-01': encrypted columns",
     hint="Let Hudi rewrite the files with the table's encryption: give the worker's Spark session the keys and the job "
     "`engine` `hudi`.",

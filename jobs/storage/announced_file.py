@@ -1,7 +1,7 @@
 """A data file of a pending instant, announced by the marker with which Hudi finds it (`DirectWriteMarkers`, 1.2.0).
 
-A task may be suspended, with its executor or its machine, until Spark has given its work to another executor and the
-instant has completed, or until another attempt has rolled the instant back. Both remove the markers, and nobody looks
+A task may be suspended with its executor or its machine. Meanwhile Spark may give the task's work to another executor
+and the instant may complete, or another attempt may roll the instant back. Both remove the markers, and nobody looks
 for files of the instant again. Readers that list the storage would find the rows of a late file a second time: at once
 if the instant has completed, and otherwise when its rollback is archived. So a file is completed only while the instant
 is pending.

@@ -22,7 +22,8 @@ import msgspec
 from jobs.storage.accounts import MARGIN, Account, Role, Source
 from jobs.storage.store import LoginError
 
-# Names of botocore's providers. Only the declared one is asked, because others may have credentials of somebody else.
+# Names of botocore's providers. Only the declared provider is asked, because others may have the credentials of
+# somebody else.
 _PROVIDERS = {Source.ENVIRONMENT: "env", Source.MACHINE: "iam-role", Source.CONTAINER: "container-role"}
 _CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 3
 # Credentials from a file or an environment without an end may be replaced there.

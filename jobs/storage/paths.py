@@ -55,7 +55,8 @@ class Storage:
     @contextmanager
     def open_file(self, path: str, *, whole: bool = False) -> Iterator[pa.NativeFile]:
         """Opens the file at `path`, an absolute path as Hudi returns it. A remote file that will be read as a `whole`
-        is copied first, and so is a small one, because each request takes longer than its bytes."""
+        is copied first. A small file is copied, too, because each request takes longer than the transfer of its
+        bytes."""
         with ExitStack() as stack:
             source = stack.enter_context(self.filesystem.open_input_file(path_of(path)))
             if self.store is not None and (whole or source.size() <= _SMALL_BYTES):

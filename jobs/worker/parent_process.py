@@ -32,8 +32,8 @@ def _wait_for_end(parent: int) -> None:
     with contextlib.suppress(AttributeError, OSError):
         opened = os.pidfd_open(parent)
         try:
-            # If the parent has ended before, another process may have its number, and would be waited for without this
-            # look.
+            # The parent may have ended before, so that the number is now that of another process, for which nobody must
+            # wait.
             if os.getppid() == parent:
                 select.select([opened], [], [])
         finally:

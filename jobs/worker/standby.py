@@ -1,4 +1,4 @@
-"""A worker that its supervisor has started ahead of time, so that it takes over at once when another one ends."""
+"""A standby: a worker that its supervisor has started ahead of time. It takes over at once when another worker ends."""
 
 from __future__ import annotations
 

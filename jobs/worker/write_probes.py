@@ -13,8 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 class WriteProbes:
-    """Remembers which tables this worker can write to. The first job of each table makes the test, and so does each job
-    after a refusal. May be used from several threads."""
+    """Remembers which tables this worker can write to. The first job of each table makes the test, and each job after a
+    refusal makes it again. May be used from several threads."""
 
     def __init__(self) -> None:
         self._writable: set[str] = set()

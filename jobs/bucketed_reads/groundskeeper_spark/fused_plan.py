@@ -77,8 +77,8 @@ class FusedPlan {
     return children.isEmpty() ? plan : (SparkPlan) plan.withNewChildren(PythonUtils.toSeq(children));
   }
 
-  // One aggregate in place of a partial and a final one at the top of the plan, which only a shuffle needs. Functions
-  // of distinct values are planned in more than two steps, and stay.
+  // Returns the plan with one aggregate at its top, in place of a partial and a final one, which only a shuffle needs.
+  // Functions of distinct values are planned in more than two steps, and stay.
   private static SparkPlan oneAggregate(SparkPlan plan) {
     if (!(plan instanceof HashAggregateExec) || !(plan.children().head() instanceof HashAggregateExec)) {
       return plan;

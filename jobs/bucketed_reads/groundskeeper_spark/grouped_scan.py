@@ -37,9 +37,9 @@ class Opened:
 
 @dataclass(frozen=True)
 class GroupedScan:
-    """The rows of a table, which Spark takes for partitioned by the hash fields, so that they must be sealed before
-    they leave: task i reads bucket i, modulo the length of `bytes_of_buckets`. `listed` are the buckets of all files of
-    the listing, also of those that are not read."""
+    """The rows of a table. Spark takes them for partitioned by the hash fields, so they must be `sealed` before they
+    leave this package. Task i reads bucket i, modulo the length of `bytes_of_buckets`. `listed` are the buckets of all
+    files of the listing, also of those that are not read."""
 
     snapshot: Snapshot
     rows: DataFrame

@@ -23,7 +23,7 @@ import scala.collection.Seq;
 class RowConditions {
   private static final long UNSIGNED = 0xFFFFFFFFL;
 
-  // The rows, of which one outside of the bucket of its task raises an error.
+  // Returns the rows. A row outside of the bucket of its task raises an error.
   static Dataset checked(Dataset rows, List fields, int modulus, String wrong) {
     boolean isPowerOfTwo = (modulus & (modulus - 1)) == 0;
     Column code = hash(rows, fields);

@@ -31,8 +31,8 @@ class Table:
 @dataclass(frozen=True)
 class Snapshot:
     """The last completed instant, the number of completed ones, and a number of buckets that divides the number of each
-    partition. If a commit completes after a later one, only the number of completed ones shows that. `is_declared` says
-    that the number of buckets is the reader's, because the table has none."""
+    partition. The number of completed instants also grows when a commit completes after a later instant. `is_declared`
+    says that the number of buckets is the reader's, because the table has none."""
 
     instant: str
     commits: int

@@ -2417,8 +2417,8 @@ class DiagnosisParams(Model, frozen=True, kw_only=True):
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
     index: RequestsBucketIndexIn | UnsetType | None = UNSET
-    """The bucket index of the writers. Needed for a table that was registered without one because its files
-    contradict that index
+    """The bucket index of the writers. Needed for a table that was registered without an index because its files
+    contradict this one
     """
 
 
