@@ -244,8 +244,8 @@ WAITS_FOR = ": waits for "
 class Result(JsonMapped, Generic[Given]):
     """The result of an attempt.
 
-    `instants` are those it made on the timeline, `details` are values measured for its kind. For a dry run, `details`
-    describes the planned work: files, bytes, target layout and `refusals`, each a `Problem`.
+    `instants` are those that the attempt made on the timeline, and `details` the values that its kind of job measures.
+    For a dry run, `details` describes the planned work: files, bytes, target layout and `refusals`, each a `Problem`.
     """
 
     outcome: Outcome
@@ -256,10 +256,10 @@ class Result(JsonMapped, Generic[Given]):
 
 
 TABLE_LOCKED = "table-locked"
-"""The type of the problem with which an attempt ends that waited too long for the table's lock."""
+"""The type of the problem of an attempt that has waited too long for the table's lock."""
 
 LOCK_UNAVAILABLE = "lock-unavailable"
-"""The type of the problem with which an attempt ends that could not ask for the lock."""
+"""The type of the problem of an attempt that could not ask for the lock."""
 
 DEFAULT_GROUP = "default"
 
@@ -315,7 +315,7 @@ class LogLevel(StrEnum):
 class LogLine(JsonMapped):
     """A line of the log of an attempt, without secrets; `message` includes the stack trace, if there is one.
 
-    The worker counts the lines of an attempt up (`number`), so a line that is sent twice is stored once.
+    The worker numbers the lines of an attempt, so a line that is sent twice is stored once.
     """
 
     number: int
@@ -328,7 +328,7 @@ class LogLine(JsonMapped):
 MOST_LOG_LINES = 200
 """Most lines in one message of a worker."""
 MOST_LOG_CHARACTERS = 128 * 1024
-"""Most characters of messages in them together."""
+"""Most characters that the lines of one message have together."""
 MOST_LINE_CHARACTERS = 16 * 1024
 """Most characters of one line. A longer one is cut."""
 

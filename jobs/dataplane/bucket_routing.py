@@ -66,7 +66,7 @@ def route_rows(table: HudiTable, work: Rewrite, slices: Sequence[FileSlice], num
     written = written_by_tasks(
         table,
         routed.sortWithinPartitions(PARTITION_PATH, _BUCKET),
-        lambda rows, own: _write(work, sources, layout, own, rows),
+        lambda rows, token: _write(work, sources, layout, token, rows),
     )
     _require_all_rows(table, work.storage, slices, written)
     seen = {file.partition for file in written}
@@ -143,15 +143,15 @@ def _require_all_rows(
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         for item, rows in zip(slices, pool.map(fewest, slices), strict=True):
             needed[item.partition] += rows
-    came: Counter[str] = Counter()
+    received: Counter[str] = Counter()
     for file in written:
-        came[file.partition] += file.rows
-    if short := [partition for partition in needed if came[partition] < needed[partition]]:
+        received[file.partition] += file.rows
+    if short := [partition for partition in needed if received[partition] < needed[partition]]:
         first = short[0]
         raise RefusedError(
             [
                 ROWS_MISSING.because(
-                    f"{came[first]} rows of {first or 'the table'}: its base files have at least {needed[first]}."
+                    f"{received[first]} rows of {first or 'the table'}: its base files have at least {needed[first]}."
                 )
             ]
         )

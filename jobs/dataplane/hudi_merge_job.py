@@ -137,21 +137,21 @@ def _require_all_rows(
     """
     # The deletes are read after the rows, because a writer may have deleted rows before these were read.
     commits, may_be_rows = table.commits(), table.records_operations
-    came: Counter[tuple[str, str]] = Counter()
+    received: Counter[tuple[str, str]] = Counter()
     for each in written:
-        came[(each.partition, each.source)] += each.rows
+        received[(each.partition, each.source)] += each.rows
 
     def shortfall(item: FileSlice) -> Problem | None:
         deletes = deletes_in_logs(item, commits, may_be_rows=may_be_rows)
-        if item.base_file is None or (deletes is None and came[item.key]):
+        if item.base_file is None or (deletes is None and received[item.key]):
             return None
         with storage.read_parquet(item.base_file) as base:
             in_base = int(base.metadata.num_rows)
-        if came[item.key] >= in_base - (deletes or 0):
+        if received[item.key] >= in_base - (deletes or 0):
             return None
         return ROWS_MISSING.because(
-            f"{came[item.key]} rows of {item.partition or 'the table'}, {item.file_id}: its base file has {in_base},"
-            f" and its logs delete {'an unknown number' if deletes is None else deletes}."
+            f"{received[item.key]} rows of {item.partition or 'the table'}, {item.file_id}: its base file has"
+            f" {in_base}, and its logs delete {'an unknown number' if deletes is None else deletes}."
         )
 
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:

@@ -36,8 +36,8 @@ class KeyChange:
 
     before: KeyDigest
     after: KeyDigest
-    gone: int = 0  # Keys that only `before` has.
-    new: int = 0  # Keys that only `after` has.
+    gone: int = 0  # Number of keys that only `before` has.
+    new: int = 0  # Number of keys that only `after` has.
 
 
 def digest(storage: Storage, path: str) -> KeyDigest:
@@ -51,8 +51,8 @@ def compare(storage: Storage, before: str | None, after: str | None) -> KeyChang
     old, new = (KeyDigest.sum(KeyDigest.of_codes(codes) for codes in side) for side in found)
     if old == new:
         return KeyChange(old, new)
-    gone, came = _differences(*(np.concatenate(side) if side else np.empty(0, np.uint32) for side in found))
-    return KeyChange(old, new, gone, came)
+    gone, added = _differences(*(np.concatenate(side) if side else np.empty(0, np.uint32) for side in found))
+    return KeyChange(old, new, gone, added)
 
 
 def count(storage: Storage, before: str | None, after: str | None) -> KeyChange:

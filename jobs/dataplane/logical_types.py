@@ -81,7 +81,9 @@ class Annotations:
     def unordered(self) -> frozenset[int]:
         """The numbers of the leaves whose values have no order that statistics could use."""
         return frozenset(
-            first for (first, _, name), own in self.places if not name and not _is_one_of(read_struct(own)[0], _ORDERED)
+            first
+            for (first, _, name), annotation in self.places
+            if not name and not _is_one_of(read_struct(annotation)[0], _ORDERED)
         )
 
     def applied(self, content: bytes) -> bytes:

@@ -191,10 +191,10 @@ class Rehash:
         """Raises `RefusedError` unless the tasks of a family together have written all rows of it. Only the number of
         rows is known of base files that were not written here; each task compares the keys that it has read."""
         found = self._keys(written)
-        for key, its in read.items():
+        for key, digest in read.items():
             whole = found.get(key, KeyDigest())
-            if whole.rows != its.rows or its.total not in {0, whole.total}:
-                raise RefusedError([rows_differ(key[0], f"buckets of the family {key[1]}", its, whole)])
+            if whole.rows != digest.rows or digest.total not in {0, whole.total}:
+                raise RefusedError([rows_differ(key[0], f"buckets of the family {key[1]}", digest, whole)])
 
 
 def _rows_if_uniform(storage: Storage, family: Family) -> int | None:

@@ -200,13 +200,13 @@ def dated(instant: str, extra_metadata: Mapping[str, str]) -> str:
 
 def runs_of(instants: Iterable[str], others: Iterable[str]) -> list[tuple[str, ...]]:
     """Returns the instants in ascending order, grouped so that none of the others is between two of a group."""
-    mine = set(instants)
+    wanted = set(instants)
     found: list[tuple[str, ...]] = []
     goes_on = False
-    for instant in sorted(mine.union(others)):
-        if instant in mine:
+    for instant in sorted(wanted.union(others)):
+        if instant in wanted:
             found = [*found[:-1], (*found[-1], instant)] if goes_on else [*found, (instant,)]
-        goes_on = instant in mine
+        goes_on = instant in wanted
     return found
 
 

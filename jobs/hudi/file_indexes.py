@@ -79,5 +79,5 @@ def source(index: IndexDefinition) -> Column:
 def expression(table: HudiTable, index: IndexDefinition) -> Column:
     """Returns the expression of an index, as Hudi computes it with the index's options."""
     definition = table.meta.getIndexMetadata().get().getIndex(index.name).get()
-    own = table.jvm.hudi.index.expression.HoodieSparkExpressionIndex(definition)
-    return Column(own.apply(table.jvm.objects([source(index)._jc])))
+    computed = table.jvm.hudi.index.expression.HoodieSparkExpressionIndex(definition)
+    return Column(computed.apply(table.jvm.objects([source(index)._jc])))

@@ -130,9 +130,9 @@ class Glue:
 
     def _update(self, wanted: _Wanted, found: Mapping[str, Any]) -> None:
         storage, columns = dict(found["StorageDescriptor"]), self._wanted_columns[0]
-        there = _types(storage.get("Columns") or [])
+        present = _types(storage.get("Columns") or [])
         changes: dict[str, Any] = {}
-        if any(there.get(name) != kind for name, kind in columns.items()):
+        if any(present.get(name) != kind for name, kind in columns.items()):
             storage["Columns"] = self._described(columns, storage.get("Columns") or [])
             if found.get("PartitionKeys"):
                 self._cascade(wanted.name, storage)

@@ -94,12 +94,12 @@ def save(table: HudiTable, config: Any, instant: str, groups: Sequence[Mapping[s
         jvm, utils, hoodie_table = _opened(table, config)
         model = jvm.hudi.common.model
         for partition in sorted({each[PARTITION] for each in groups}):
-            own = [each for each in groups if each[PARTITION] == partition]
+            of_partition = [each for each in groups if each[PARTITION] == partition]
             present = utils.loadMetadata(hoodie_table, partition).get()
             number = int(present.getSeqNo())
-            if {int(each[SEQUENCE]) for each in own} != {number}:
+            if {int(each[SEQUENCE]) for each in of_partition} != {number}:
                 raise HudiError(f"The hashing metadata of '{partition}' have changed since the plan")
-            children = [node for each in own for node in json.loads(each[NODES])]
+            children = [node for each in of_partition for node in json.loads(each[NODES])]
             present.setChildrenNodes(model.ConsistentHashingNode.fromJsonString(json.dumps(children)))
             _save(table, hoodie_table, instant, present)
 

@@ -33,8 +33,8 @@ def proved_again(
     `LockLostError` that has it. Call this function when the lock was just taken. `locks` is the JVM's `HeldLocks`.
 
     Tasks of Spark may go on for longer than the block. They then wait until the yielded function is called. None means
-    that the lock was ours until the end of the block; any other value is the reason why not, and they change nothing
-    more.
+    that the lock was ours until the end of the block; any other value is the reason why not, and the tasks change
+    nothing more.
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))

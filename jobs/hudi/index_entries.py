@@ -151,8 +151,8 @@ def _entries_of(table: HudiTable, partition: str) -> DataFrame:
 def _file_id(info: Column) -> Column:
     """Returns the file id of an entry (`HoodieTableMetadataUtil.getLocationFromRecordIndexInfo`)."""
     digits = [F.lpad(F.lower(F.hex(info[name])), 16, "0") for name in ("fileIdHighBits", "fileIdLowBits")]
-    both = F.concat(*digits)
-    uuid = F.concat_ws("-", *(F.substring(both, *part) for part in _PARTS_OF_UUID))
+    all_digits = F.concat(*digits)
+    uuid = F.concat_ws("-", *(F.substring(all_digits, *part) for part in _PARTS_OF_UUID))
     number = F.when(info["fileIndex"] < 0, F.lit("")).otherwise(F.concat(F.lit("-"), info["fileIndex"].cast("string")))
     return F.when(info["fileIdEncoding"] == 0, F.concat(uuid, number)).otherwise(info["fileId"])
 

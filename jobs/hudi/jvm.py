@@ -231,8 +231,8 @@ def translated(what: str, *, expected: type[JobError] | None = None, by: Judge |
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
-    told = [_OF_TASK.sub("", message) for _, message in causes]
-    if wrong := [each for each in told if _OF_PARTITION_VALUES.match(each)]:
+    messages = [_OF_TASK.sub("", message) for _, message in causes]
+    if wrong := [each for each in messages if _OF_PARTITION_VALUES.match(each)]:
         return PartitionValuesError(f"{what}: {wrong[-1].splitlines()[0][:300]}")
     # The message may have several lines.
     if keys := _OF_RECORD_KEY.search(str(error)):
@@ -249,8 +249,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
             typed = MetadataTableGoneError
         if typed is not None:
-            said = thrown(causes) if issubclass(typed, MetadataTableError) else innermost(causes)
-            return typed(f"{what}: {said}")
+            detail = thrown(causes) if issubclass(typed, MetadataTableError) else innermost(causes)
+            return typed(f"{what}: {detail}")
     return hudi_error(f"{what}: {thrown(causes) or error.__class__.__name__}", _text(causes))
 
 
@@ -263,8 +263,8 @@ def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageR
 
 def first_line(error: Py4JError | PySparkException) -> str:
     """Returns the most informative line of a JVM error."""
-    said = [line for line in str(error).splitlines() if line.strip()]
-    return innermost(list(_causes(error))) or (said[0][:300] if said else error.__class__.__name__)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return innermost(list(_causes(error))) or (lines[0][:300] if lines else error.__class__.__name__)
 
 
 def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:

@@ -27,8 +27,8 @@ def _machine() -> dict[str, str]:
 
 def has_died(note: Mapping[str, Any]) -> bool:
     """Returns whether the process that signed no longer exists; false if it did not run on this machine."""
-    here = _machine()
-    if "boot" not in here or any(note.get(key) != value for key, value in here.items()):
+    machine = _machine()
+    if "boot" not in machine or any(note.get(key) != value for key, value in machine.items()):
         return False
     try:
         started = _started(int(note["pid"]))

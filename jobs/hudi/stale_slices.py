@@ -107,8 +107,8 @@ def _apart(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Seque
     parts: dict[str, list[StaleWrite]] = {}
     for write in stale:
         for instant in dict.fromkeys(write.groups.values()):
-            own = {group: by for group, by in write.groups.items() if by == instant}
-            parts.setdefault(instant, []).append(replace(write, groups=own))
+            replaced_at = {group: by for group, by in write.groups.items() if by == instant}
+            parts.setdefault(instant, []).append(replace(write, groups=replaced_at))
     return list(parts.values())
 
 
@@ -169,13 +169,13 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
     found = deleted_in_logs(table, [write], [commit])
     for group in groups:
         before = commit.previous.get(group, NOTHING_BEFORE)
-        own = [path for path in commit.files[group[0]][group[1]] if path.endswith(".parquet")]
-        if not own or before == NOTHING_BEFORE:
+        written = [path for path in commit.files[group[0]][group[1]] if path.endswith(".parquet")]
+        if not written or before == NOTHING_BEFORE:
             continue
         try:
             old = _base_file(table, group, before)
             with translated("comparing base files"):
-                before_and_now = [old, f"{table.base_path}/{own[-1]}"]
+                before_and_now = [old, f"{table.base_path}/{written[-1]}"]
                 had, has = (base_files.read(table, [path]).select(RECORD_KEY) for path in before_and_now)
                 keys = [row[0] for row in had.subtract(has).collect()]
         except (FilesGoneError, HudiError) as error:
@@ -192,8 +192,8 @@ def unread_deletes(table: HudiTable, commit: Commit) -> list[Unread]:
     """Returns the deletes of this commit that `deleted_keys` cannot read any more. Call it afterwards, because a clean
     may remove the files meanwhile, and they never come back."""
     groups = [group for group, count in commit.deleted.items() if count]
-    there = {partition: table.files_in(partition) for partition in {path for path, _ in groups}}
-    return [Unread(commit.write.instant, each) for each in groups if not _has_files(commit, each, there[each[0]])]
+    existing = {partition: table.files_in(partition) for partition in {path for path, _ in groups}}
+    return [Unread(commit.write.instant, each) for each in groups if not _has_files(commit, each, existing[each[0]])]
 
 
 def _has_files(commit: Commit, group: Group, there: Collection[str]) -> bool:

@@ -217,8 +217,8 @@ class HudiTable(OpenedTable):
         named = [commit.write.instant for commit in self.commits() if _FLINK_CHECKPOINT in commit.extra]
         if named:
             return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
-        there = sorted(self.entries_in(".hoodie/.aux"))
-        found = next((name for name in there if name.startswith(_FLINK_STARTED)), None)
+        names = sorted(self.entries_in(".hoodie/.aux"))
+        found = next((name for name in names if name.startswith(_FLINK_STARTED)), None)
         return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None
 
     # -- files

@@ -61,8 +61,8 @@ class Upgrader(ClientPart):
         # Hudi leaves properties out of a new table whose version does not know them, such as the path of the index
         # definitions before version 8. The table itself may have them, and keeps them.
         names = {name for name in stored.keys() | found.keys() if stored.get(name) != found.get(name)} - {_CHECKSUM}
-        both = {name: (properties.get(name), found.get(name)) for name in sorted(names)}
-        return {name: values for name, values in both.items() if values[0] != values[1]}
+        before_and_after = {name: (properties.get(name), found.get(name)) for name in sorted(names)}
+        return {name: values for name, values in before_and_after.items() if values[0] != values[1]}
 
     def indexes_lost(self, to_version: int, stored: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """Returns the partitions of the metadata table that Hudi drops with the change. `stored` has the definitions of
@@ -126,12 +126,12 @@ class Upgrader(ClientPart):
         """Returns properties that Hudi before 1.0 needs and that Hudi's upgrader leaves out. Without the payload class
         of a table that was made in version 9, Hudi 0.15 cannot read logs. The upgrader writes the archived instants to
         the folder `archived`, but the properties of a table that was made in version 8 or 9 name another folder."""
-        had = self._table.properties
+        properties = self._table.properties
         if to_version >= WITH_COMPLETION_TIMES or self._table.version < WITH_COMPLETION_TIMES:
             return {}
-        lacking = {} if had.get(_ARCHIVE, _ARCHIVED) == _ARCHIVED else {_ARCHIVE: _ARCHIVED}
-        payload = _PAYLOADS.get(had.get("hoodie.record.merge.mode", ""))
-        if payload and _PAYLOAD not in had and "hoodie.table.legacy.payload.class" not in had:
+        lacking = {} if properties.get(_ARCHIVE, _ARCHIVED) == _ARCHIVED else {_ARCHIVE: _ARCHIVED}
+        payload = _PAYLOADS.get(properties.get("hoodie.record.merge.mode", ""))
+        if payload and _PAYLOAD not in properties and "hoodie.table.legacy.payload.class" not in properties:
             lacking[_PAYLOAD] = payload
         if fields := self._table.ordering_fields:
             lacking["hoodie.table.precombine.field"] = ",".join(fields)

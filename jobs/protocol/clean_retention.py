@@ -36,10 +36,10 @@ class CleanRetention:
 
     def retained(self, commits: Sequence[Commit], now: datetime) -> int:
         """Returns the number to retain; `commits` are all that the cleaner will see."""
-        own = self.retain
+        wanted = self.retain
         if self.policy is CleaningPolicy.KEEP_LATEST_COMMITS:
-            own = commits_to_retain(commits, self.retain, has_sessions=self.has_sessions)
-        return retention(self.policy, own, commits, first_needed(commits, self.consumers), now)
+            wanted = commits_to_retain(commits, self.retain, has_sessions=self.has_sessions)
+        return retention(self.policy, wanted, commits, first_needed(commits, self.consumers), now)
 
     def options(self, commits: Sequence[Commit], now: datetime) -> dict[str, str]:
         """Returns the options of the client."""

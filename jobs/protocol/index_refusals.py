@@ -184,8 +184,8 @@ def _of_columns(table: HudiTable, params: IndexParams) -> Iterator[Problem]:
 
 def _of_records(table: HudiTable, params: IndexParams) -> list[Problem]:
     if is_other_record_index(table, params):
-        there = "partitioned" if params.index == "record" else "global"
-        return [OTHER_RECORD_INDEX.because(f"{RECORDS} is {there}")]
+        present = "partitioned" if params.index == "record" else "global"
+        return [OTHER_RECORD_INDEX.because(f"{RECORDS} is {present}")]
     if loses_new_keys(table):
         return [INDEX_NOT_KEPT.because(_NEW_KEYS_IN_LOGS, hint="The bucket index finds the file of a key without it.")]
     if RECORDS in table.metadata_partitions or not table.has_meta_fields:

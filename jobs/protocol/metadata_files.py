@@ -30,9 +30,9 @@ def damaged(table: HudiTable, partitions: Collection[str]) -> dict[str, str]:
         for name in table.files_in(f"{FOLDER}/{partition}"):
             parsed = parse_base_file_name(name)
             if parsed and parsed.extension == "hfile" and parsed.instant not in pending:
-                here = (parsed.instant, f"{FOLDER}/{partition}/{name}")
+                candidate = (parsed.instant, f"{FOLDER}/{partition}/{name}")
                 group = f"{partition}/{parsed.file_id}"
-                latest[group] = max(latest.get(group, here), here)
+                latest[group] = max(latest.get(group, candidate), candidate)
     storage = storage_of(table)
 
     def examined(path: str) -> tuple[str, str | None]:

@@ -71,12 +71,12 @@ def expired(table: HudiTable, client: WriteClient, ttl: Ttl, *, among: Collectio
     slices = sorted((item for item in table.file_slices() if item.partition in found), key=_partition)
     due = []
     for partition, of_partition in groupby(slices, key=_partition):
-        its = tuple(of_partition)
-        modified = _modified(table, partition, its, commits)
+        of_one = tuple(of_partition)
+        modified = _modified(table, partition, of_one, commits)
         is_by_time = ttl.strategy is TtlStrategy.KEEP_BY_TIME
         since = modified if is_by_time else client.partition_ttl.created(partition)
         if since and since < latest:
-            due.append(Expired(partition, since, modified, its))
+            due.append(Expired(partition, since, modified, of_one))
     return sorted(due, key=lambda each: (each.since, each.partition))
 
 

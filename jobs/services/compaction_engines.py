@@ -65,10 +65,10 @@ class Engines:
             return self._note(Execution(instant, reasons=reasons))
         return self._note(Execution(instant, arrow_merge.slices_of(plan)))
 
-    def execute(self, client: WriteClient, begun: Any, how: Execution) -> list[WriteStat]:
+    def execute(self, client: WriteClient, begun: Any, execution: Execution) -> list[WriteStat]:
         """Writes the new base files of a begun plan. If one slice turns out to need Hudi's merge, Hudi's executor
         executes the whole plan, and removes the files that Arrow has written before it commits."""
-        if not how.slices:
+        if not execution.slices:
             return client.execute_compaction(begun)
         try:
             # The completed instants are read at this moment, as by Hudi's executor.
@@ -76,18 +76,18 @@ class Engines:
             written: list[CompactedFile] = []
             # A writer may have changed the schema since the plan was made, for example renamed a column.
             if not (reasons := arrow_merge.reasons_against(self._table)):
-                work = compaction_of(self._table, storage_of(self._table), how.instant, rules, self._codec)
-                written, reasons = compact_slices(self._table, work, how.slices, self._context)
+                work = compaction_of(self._table, storage_of(self._table), execution.instant, rules, self._codec)
+                written, reasons = compact_slices(self._table, work, execution.slices, self._context)
         except (HudiError, RefusedError) as error:
             self._context.checkpoint()
             written, reasons = [], [failure(error.detail)]
         if reasons:
             refuse_hidden_operations(reasons)
-            how.slices, how.reasons = [], reasons[:_MOST_REASONS]
-            self._refuse_if_asked(how.reasons)
-            self._context.step(f"compacting {how.instant} with Hudi's executor")
+            execution.slices, execution.reasons = [], reasons[:_MOST_REASONS]
+            self._refuse_if_asked(execution.reasons)
+            self._context.step(f"compacting {execution.instant} with Hudi's executor")
             return client.execute_compaction(begun)
-        bases = {(each.partition_path, each.file_id): each.base for each in how.slices}
+        bases = {(each.partition_path, each.file_id): each.base for each in execution.slices}
         stats = [each.write_stat(bases[each.partition, each.file_id]) for each in written]
         return client.take_compacted(begun, stats)
 
@@ -97,9 +97,9 @@ class Engines:
             EngineOfPlan(instant=each.instant, engine=each.engine, reasons=tuple(each.reasons)) for each in self._done
         )
 
-    def _note(self, how: Execution) -> Execution:
-        self._done.append(how)
-        return how
+    def _note(self, execution: Execution) -> Execution:
+        self._done.append(execution)
+        return execution
 
     def _refuse_if_asked(self, reasons: list[Problem]) -> None:
         if reasons and self._asked is CompactionEngine.ARROW:

@@ -82,14 +82,14 @@ class PlanRunner:
                 self._owner.check(instant)
                 self._unplanned.add(instant)
         try:
-            begun, how = self._begin(client, instant)
+            begun, execution = self._begin(client, instant)
         except RefusedError:
             if self._owner.has_made(instant):
                 self._owner.undo(client, self.lock, context, instant)
             raise
         try:
             context.instant(instant)
-            self._execute(client, instant, begun, how)
+            self._execute(client, instant, begun, execution)
         except LeaseLostError:
             # Another attempt is active and begins the plan anew.
             own_instant.remove_late(self._table, client, instant)
@@ -99,16 +99,16 @@ class PlanRunner:
             raise
 
     def _begin(self, client: WriteClient, instant: str) -> tuple[Any, Execution]:
-        how = self.engines.prepare(instant)
+        execution = self.engines.prepare(instant)
         self._context.step(f"compacting {instant}")
         with self.lock.held(self._context.checkpoint):
             self._owner.check(instant)
             begun = client.begin_compaction(instant)
             self._owner.begun(instant)
-        return begun, how
+        return begun, execution
 
-    def _execute(self, client: WriteClient, instant: str, begun: Any, how: Execution) -> None:
-        stats = self.engines.execute(client, begun, how)
+    def _execute(self, client: WriteClient, instant: str, begun: Any, execution: Execution) -> None:
+        stats = self.engines.execute(client, begun, execution)
         self._context.step(f"comparing the record keys of {instant}")
         self.proof.of_compaction(self._table, plan_of(self._table, instant), stats, self._context)
 

@@ -49,11 +49,11 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
     names = index_refusals.partitions_of(table, params)
     is_build = params.action == "build"
     problems = (index_refusals.of_build if is_build else index_refusals.of_drop)(table, params)
-    there = table.metadata_partitions.intersection(names)
+    existing = table.metadata_partitions.intersection(names)
     slices = table.file_slices()
     found = found.having(
         partitions=names,
-        nothing_to_do=not problems and (there == set(names) if is_build else not there),
+        nothing_to_do=not problems and (existing == set(names) if is_build else not existing),
         files=sum(item.number_of_files for item in slices),
         bytes=sum(item.bytes for item in slices),
     )
@@ -75,7 +75,7 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
             with _for_at_most(table, context, params.lock_seconds):
                 found = _build(table, lock, context, order, found)
         else:
-            _drop(table, lock, context, sorted(there))
+            _drop(table, lock, context, sorted(existing))
         found = found.having(locked_seconds=round(time.monotonic() - begun, 3), indexes=indexer.shown(table))
     return Result(Outcome.SUCCEEDED, details=found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 from jobs.format.index_definitions import BLOOM_FILTERS, COLUMN_STATISTICS, PARTITION_STATISTICS, RECORDS
@@ -49,9 +50,9 @@ def cost_of(table: HudiTable, slices: Sequence[FileSlice], params: IndexParams) 
             of_table += len({item.partition for item in slices}) * columns
     else:
         size, entries, of_table = _bytes_of_filter(table, slices), files, len(slices)
-    each = -(-entries // len(latest)) if latest else 0
-    of_commit = each * size + min(each, groups) * _BYTES_OF_BLOCK
-    cost = IndexCost(commits=len(latest), entries_per_commit=each, bytes_per_commit=of_commit)
+    per_commit = math.ceil(entries / len(latest)) if latest else 0
+    bytes_per_commit = per_commit * size + min(per_commit, groups) * _BYTES_OF_BLOCK
+    cost = IndexCost(commits=len(latest), entries_per_commit=per_commit, bytes_per_commit=bytes_per_commit)
     read, written = sum(item.bytes for item in slices), of_table * size + groups * _BYTES_OF_BASE_FILE
     return cost, EstimatedCost(bytes_read=read, bytes_written=written, tasks=len(slices))
 

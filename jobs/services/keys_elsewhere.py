@@ -31,11 +31,11 @@ def without_them(table: HudiTable, chosen: DataFrame, now: DataFrame, is_newer: 
     is_global = _finds_everywhere(table)
     if is_global is False:
         return chosen
-    mine = chosen.drop(*(name for name in now.columns if name not in (PARTITION_PATH, RECORD_KEY)))
+    strays = chosen.drop(*(name for name in now.columns if name not in (PARTITION_PATH, RECORD_KEY)))
     others = now.withColumnRenamed(PARTITION_PATH, _THERE)
-    found = mine.join(others, RECORD_KEY).where(F.col(_THERE) != F.col(PARTITION_PATH))
+    found = strays.join(others, RECORD_KEY).where(F.col(_THERE) != F.col(PARTITION_PATH))
     found = found.select(PARTITION_PATH, RECORD_KEY, _THERE, is_newer.alias(_IS_NEWER)).cache()
-    wanted = mine.select(PARTITION_PATH, RECORD_KEY)
+    wanted = strays.select(PARTITION_PATH, RECORD_KEY)
     twice = wanted.join(wanted.withColumnRenamed(PARTITION_PATH, _THERE), RECORD_KEY)
     twice = twice.where(F.col(_THERE) > F.col(PARTITION_PATH)).distinct().withColumn(_IS_NEWER, F.lit(True))
     doubtful = found.unionByName(twice)

@@ -58,7 +58,8 @@ class Plan:
     @property
     def partitions(self) -> set[str]:
         """All partitions that have expired."""
-        return {each.partition for each in (*self.chosen, *self.left, *(each for each, _ in self.withheld))}
+        withheld = (each for each, _ in self.withheld)
+        return {each.partition for each in (*self.chosen, *self.left, *withheld)}
 
     def without(self, busy: dict[str, Problem]) -> Plan:
         """Returns a plan that withholds these partitions too."""

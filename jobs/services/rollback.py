@@ -185,8 +185,8 @@ def _replaced_without_files(table: HudiTable, commit: Commit) -> Iterator[str]:
     for partition, file_id in sorted(commit.write.replaced):
         if partition not in left:
             groups = commit.files.get(partition, {}).values()
-            own = {path.rpartition("/")[2] for paths in groups for path in paths}
-            parsed = (parse_base_file_name(n) or parse_log_file_name(n) for n in table.files_in(partition) - own)
+            of_commit = {path.rpartition("/")[2] for paths in groups for path in paths}
+            parsed = (parse_base_file_name(n) or parse_log_file_name(n) for n in table.files_in(partition) - of_commit)
             left[partition] = {each.file_id for each in parsed if each}
         if file_id not in left[partition]:
             yield f"{file_id} in partition '{partition}'"

@@ -78,11 +78,11 @@ class Misplaced:
 
 def written_by(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
     """Returns the rows of stale slices that these instants wrote. Several file groups may have rows with one key."""
-    mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
+    written = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
     columns = rows.current(table).columns
     # A column that was added later is null in older rows.
-    aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
-    return mine.select(*aligned).cache()
+    aligned = [F.col(name) if name in written.columns else F.lit(None).alias(name) for name in columns]
+    return written.select(*aligned).cache()
 
 
 def decide(
@@ -223,9 +223,9 @@ def _is_newer(table: HudiTable) -> Column:
     """Returns whether a stray row is newer than the row of the table that is joined to it, if there is one."""
     is_newer = F.col(COMMIT_TIME) > F.col(NOW_AT)
     if names := _order(table):
-        mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
-        theirs = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
-        is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
+        of_stray = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
+        of_table = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
+        is_newer = (of_stray > of_table) | ((of_stray == of_table) & is_newer)
     # A struct of nulls is not null, but less than any other struct.
     return F.col(NOW_AT).isNotNull() & is_newer
 

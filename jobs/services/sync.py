@@ -215,23 +215,23 @@ def _unsuited(detail: str) -> Problem:
 
 def _compared(table: HudiTable, metastore: Metastore | Glue, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
     """Returns the differences, and the problems if they cannot be removed."""
-    there = metastore.tables(wanted.names)
+    existing = metastore.tables(wanted.names)
     # The metastore is listed before the table. In the other order, a partition that a writer adds to both in between
     # would look deleted.
     values, problems = _values(wanted, _live_partitions(table))
     if problems:
         return [], problems
     found = []
-    for name, its in there.items():
-        before = its.columns if its else {}
+    for name, current in existing.items():
+        before = current.columns if current else {}
         changed = {
             column: (before[column], kind)
             for column, kind in wanted.columns.items()
             if column in before and before[column] != kind
         }
         added = {column: kind for column, kind in wanted.columns.items() if column not in before}
-        partitions = changes(table.base_path, values, its.partitions if its else {})
-        found.append(Difference(name, its, added, changed, partitions))
+        partitions = changes(table.base_path, values, current.partitions if current else {})
+        found.append(Difference(name, current, added, changed, partitions))
     return found, [problem for each in found for problem in _refusals(table, metastore, wanted, each)]
 
 
@@ -263,8 +263,8 @@ def _result(
 ) -> SyncResult:
     tables = []
     for each in found:
-        there = (after or {}).get(each.name)
-        tables.append(each.to_result(target.database, synced=there.synced if there else None))
+        current = (after or {}).get(each.name)
+        tables.append(each.to_result(target.database, synced=current.synced if current else None))
     is_changed = any(map(bool, found))
     return SyncResult(
         metastore=target.uris,

@@ -105,11 +105,11 @@ def _has_base_file(commit: Commit, group: Group) -> bool:
 def replaced(examined: Examined) -> Iterator[Finding]:
     """Finds clusterings and rescales whose files have fewer values in a column than the files that they replaced. All
     of these files must still exist (`commits.rewrites`), on a storage that Arrow knows. Reads footers."""
-    there = {f"{partition}/{name}".lstrip("/") for partition, names in examined.files.items() for name in names}
+    existing = {f"{partition}/{name}".lstrip("/") for partition, names in examined.files.items() for name in names}
     pairs = [
         (commit, old, commit.rows)
         for commit, old in rewrites(examined)
-        if old.keys() | commit.rows.keys() <= there and sum(old.values()) == sum(commit.rows.values())
+        if old.keys() | commit.rows.keys() <= existing and sum(old.values()) == sum(commit.rows.values())
     ]
     table, root = examined.table, examined.table.base_path.rstrip("/")
     try:
@@ -176,11 +176,11 @@ class _Expected:
     def of_other_types(self, stored: StoredColumns) -> Iterator[tuple[str, str, str]]:
         """Yields the columns that the file stores with an older type, with both types."""
         for number, (name, kind) in sorted(self._columns(stored.path).items(), key=lambda each: each[1]):
-            there = stored.kinds.get(name, "")
-            if not schema_history.reads_as(there, kind) and any(
-                schema_history.reads_as(there, old) for old in self._history.kinds.get(number, ())
+            stored_kind = stored.kinds.get(name, "")
+            if not schema_history.reads_as(stored_kind, kind) and any(
+                schema_history.reads_as(stored_kind, old) for old in self._history.kinds.get(number, ())
             ):
-                yield name, there, kind
+                yield name, stored_kind, kind
 
     def values(self, files: Iterable[StoredColumns]) -> dict[Key, int | None]:
         """Returns the number of values in each column that readers find in these files, None if it is unknown."""

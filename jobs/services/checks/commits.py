@@ -266,13 +266,13 @@ def compactions(examined: Examined) -> Iterator[Finding]:
 def counted(examined: Examined) -> Iterator[Finding]:
     """Finds base files of the latest slices that cannot be read, or whose number of rows differs from that in their
     commits. Reads footers."""
-    said = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
+    expected = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
     based = {
         f"{item.partition}/{name}".lstrip("/"): item.base_file
         for item in examined.listed_slices
         if item.base_file and (name := item.base_file.rpartition("/")[2]).endswith(".parquet")
     }
-    known = {path: full for path, full in based.items() if path in said}
+    known = {path: full for path, full in based.items() if path in expected}
     try:
         counts = base_files.counts(examined.table, list(known.values()))
     except DamagedFileError:
@@ -290,9 +290,9 @@ def counted(examined: Examined) -> Iterator[Finding]:
         counts = base_files.counts(examined.table, list(known.values()))
     differing = {}
     for path in known:
-        there = counts.get(path.rpartition("/")[2], 0)
-        if there != said[path]:
-            differing[path] = f"{path} has {there} rows, and its commit says {said[path]}"
+        stored = counts.get(path.rpartition("/")[2], 0)
+        if stored != expected[path]:
+            differing[path] = f"{path} has {stored} rows, and its commit says {expected[path]}"
     if differing:
         yield Finding(
             "commit-rows-differ",

@@ -266,11 +266,11 @@ def confirmed(first: Iterable[Finding], again: Iterable[Finding]) -> list[Findin
     """Returns the findings of the second run that the first run had too. While a check runs, writers begin, commit and
     delete, so it may find states that are only temporary. Real damages are found by both runs."""
     seen = {(finding.type, item) for finding in first for item in finding.items}
-    both = []
+    found = []
     for finding in again:
         if items := {item: text for item, text in finding.items.items() if (finding.type, item) in seen}:
-            both.append(replace(finding, items=items))
-    return both
+            found.append(replace(finding, items=items))
+    return found
 
 
 def some(items: Collection[str]) -> str:

@@ -124,8 +124,8 @@ def statistics(examined: Examined) -> Iterator[Finding]:
 
 def _items(compared: column_stats.Compared, found: Mapping[str, Sequence[str]], places: str) -> dict[str, str]:
     return {
-        f"{name} {places}": f"column '{name}' in {len(those)} of the {compared.places} {places} that were compared"
-        for name, those in found.items()
+        f"{name} {places}": f"column '{name}' in {len(affected)} of the {compared.places} {places} that were compared"
+        for name, affected in found.items()
     }
 
 

@@ -203,8 +203,8 @@ def _identity(table: HudiTable) -> list[Column]:
 def first_and_last_keys(found: Sequence[PartitionRows]) -> set[tuple[str, str]]:
     """Returns the first and the last key of some partitions, with the partition's path: wrong statistics hide these
     first."""
-    some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
-    return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}
+    probed = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
+    return {(each.path, key) for each in probed for key in (each.first_key, each.last_key)}
 
 
 def misplaced(

@@ -52,8 +52,8 @@ def unseen(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
     for instant, logs in late.items():
         hidden = {
             group
-            for group, of in logs
-            if any(ended.get(of, of) < base < ended[instant] for base in bases.get(group, ()))
+            for group, named_by in logs
+            if any(ended.get(named_by, named_by) < base < ended[instant] for base in bases.get(group, ()))
         }
         if hidden and instant not in marked:
             found[instant] = len(hidden)
@@ -61,7 +61,7 @@ def unseen(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
 
 
 def _logs_of_other_instants(commit: Commit) -> list[tuple[Group, str]]:
-    """Returns the logs of this commit that are named by another one: the file group and that instant."""
+    """Returns the logs of this commit that are named by another instant: the file group and that instant."""
     return [
         ((partition, file_id), log.instant)
         for partition, groups in commit.files.items()

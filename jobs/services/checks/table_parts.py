@@ -45,8 +45,8 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
         yield _finding(problem, effect, _REBUILD)
     if not problems and "files" in table.metadata_partitions:
         # The metadata table is a table itself, whose commits name its files.
-        its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
-        for finding in commits.files(metadata := examined.of(its, table.metadata_partitions)):
+        as_table = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
+        for finding in commits.files(metadata := examined.of(as_table, table.metadata_partitions)):
             # Dropping an index removes its folder, but not the commits that name its files.
             dropped = _dropped(metadata)
             items = {
@@ -134,11 +134,11 @@ def merge_rules(examined: Examined) -> Iterator[Finding]:
 
 def timeline_layout(examined: Examined) -> Iterator[Finding]:
     """Finds completed instants in the place where a timeline of another layout has them."""
-    own = examined.table.timeline_path.rstrip("/")
+    timeline = examined.table.timeline_path.rstrip("/")
     found = {
         folder: sum(bool(_COMPLETED.fullmatch(name)) for name in examined.table.files_in(folder))
         for folder in _TIMELINES
-        if not own.endswith(f"/{folder}")
+        if not timeline.endswith(f"/{folder}")
     }
     if left := {folder: f"{number} completed instants in {folder}" for folder, number in found.items() if number}:
         yield Finding(

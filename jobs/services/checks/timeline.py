@@ -176,10 +176,10 @@ def _hidden_logs(examined: Examined) -> Iterator[tuple[str, str]]:
         if completed >= instant:
             continue
         for partition, groups in commit.files.items():
-            there = [found for name in examined.files.get(partition, ()) if (found := parse_base_file_name(name))]
+            base_files = [found for name in examined.files.get(partition, ()) if (found := parse_base_file_name(name))]
             for file_id, paths in groups.items():
                 logs = [parse_log_file_name(path.rpartition("/")[2]) for path in paths]
-                bases = [each.instant for each in there if each.file_id == file_id and each.instant <= instant]
+                bases = [each.instant for each in base_files if each.file_id == file_id and each.instant <= instant]
                 if any(log and log.instant == instant for log in logs) and (base := max(bases, default="")) > completed:
                     yield instant, f"{instant} completed at {completed}, before {base} of its slice in '{partition}'"
 
