@@ -278,12 +278,13 @@ class WorkerState(StrEnum):
 class WorkerInfo(JsonMapped):
     """A worker's description of itself. None means unknown.
 
-    `version` is that of its package, and `master` its Spark master. `slots` is the number of jobs that it runs at once;
-    when all slots are taken, it runs up to `spare_slots` submitted jobs more. `driver_memory` is the driver's memory in
-    Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
-    Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
-    the reason why Spark did not start. `application_id` is the id of the worker's Spark application, and `ui_url` the
-    address of Spark's UI, if there is one. `read_rates` are processor seconds for a GiB (`jobs.worker.read_probe`).
+    `version` is the version of the worker's package, and `master` its Spark master. `slots` is the number of jobs that
+    it runs at once; when all slots are taken, it runs up to `spare_slots` submitted jobs more. `driver_memory` is the
+    driver's memory in Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors`
+    is the number of Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without
+    secrets. `error` is the reason why Spark did not start. `application_id` is the id of the worker's Spark
+    application, and `ui_url` the address of Spark's UI, if there is one. `read_rates` are processor seconds for a GiB
+    (`jobs.worker.read_probe`).
     """
 
     version: str | None = None

@@ -295,7 +295,10 @@ class TimedOutError(JobError):
         " The next attempt finishes what this one left, or rolls it back."
     )
     retriable = True
-    why = "One attempt took longer than the job's `timeout_seconds` or, if the job has none, than that of the settings."
+    why = (
+        "One attempt took longer than the job's `timeout_seconds` or, if the job has none, than the timeout of the"
+        " settings."
+    )
     example = "3600 s"
 
 

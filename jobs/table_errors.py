@@ -149,7 +149,7 @@ class PathOutsideTableError(JobError):
 
 
 class PlanOfAnotherPathError(PathOutsideTableError):
-    """Hudi's plans hold absolute paths, so those of a table that was copied lead to the original."""
+    """Hudi's plans hold absolute paths, so the plans of a copied table lead to the original."""
 
     type = "plan-of-another-path"
     title = "A pending plan names files of another path than the table's"
@@ -159,7 +159,7 @@ class PlanOfAnotherPathError(PathOutsideTableError):
     )
     why = (
         "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
-        " while one was pending, they lead to the original, from which the job would read, or delete."
+        " while a plan was pending, the paths lead to the original, and the job would read or delete files there."
     )
     example = "instant 20260101120000000 (replacecommit): /old/trips/dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet"
 

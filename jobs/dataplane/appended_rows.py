@@ -24,7 +24,7 @@ _ROW_GROUP_BYTES = 64 * 1024 * 1024
 class AppendedRows(AbstractContextManager["AppendedRows"]):
     """The rows, which get the name of the new file. All batches must have one schema.
 
-    The methods raise NotCopyableError if a column would be another than that of the copied row groups.
+    The methods raise NotCopyableError if a column would have another form than in the copied row groups.
     """
 
     layout: Layout

@@ -29,7 +29,8 @@ MOST_REASONS = 5
 
 @dataclass
 class Merging:
-    """How a job merges slices with logs, and how many it has merged so far, counting rewritten ones again."""
+    """How a job merges slices with logs, and the number of slices merged so far. A slice that is rewritten again counts
+    again."""
 
     rules: MergeRules | None = None  # The rules of Arrow's merge; None lets Hudi's readers merge.
     only_arrow: bool = False  # Whether it is an error that Arrow leaves a slice to Hudi.

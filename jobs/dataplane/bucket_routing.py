@@ -94,8 +94,8 @@ def _sources(slices: Sequence[FileSlice], num_buckets: int) -> dict[str, Source]
 def _write(
     work: Rewrite, sources: dict[str, Source], layout: Layout, token: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[WrittenFile]:
-    """Writes one file for each run of rows of the same partition and bucket. Raises `RefusedError` for a row whose
-    bucket is another one by `bucket_hash`."""
+    """Writes one file for each run of rows of the same partition and bucket. Raises `RefusedError` if `bucket_hash`
+    gives another bucket for a row."""
     current: tuple[str, int] | None = None
     with ExitStack() as stack:
         writer: SplitWriter | None = None
@@ -128,7 +128,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], pa.RecordBat
 def _require_all_rows(
     table: HudiTable, storage: Storage, slices: Sequence[FileSlice], written: Sequence[WrittenFile]
 ) -> None:
-    """Raises `RefusedError` if a partition came with fewer rows than its base files have, less those that logs
+    """Raises `RefusedError` if fewer rows of a partition came than its base files have, minus the rows that logs
     delete."""
     commits, may_be_rows = table.commits(), table.records_operations
 

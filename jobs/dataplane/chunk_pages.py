@@ -59,7 +59,7 @@ class ChunkPages:
             self._missing -= max(of_kind[1].value, 0)
             if self._at < self._first_data_page:
                 raise NotCopyableError("data before the first data page")
-        # Old writers give the dictionary's position as that of the first data page.
+        # Old writers give the dictionary's position in place of that of the first data page.
         elif kind != _DICTIONARY_PAGE_TYPE or self._at:
             raise NotCopyableError(f"a page of type {kind}")
         self._skip = header[_PAGE_BYTES].value

@@ -18,7 +18,7 @@ from jobs.format.compact_thrift import BINARY, I32, I64, LIST, STRUCT, TRUE, Fie
 if TYPE_CHECKING:
     from jobs.format.compact_thrift import Struct
 
-# The codecs whose form in Parquet is the one of Arrow's codec of that name.
+# Codecs with the same form in Parquet as Arrow's codecs of the same names.
 _CODECS = frozenset({"none", "snappy", "gzip", "zstd"})
 _BYTE_ARRAY = 6
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8

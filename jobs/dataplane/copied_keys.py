@@ -42,7 +42,7 @@ def stored_keys(reader: pq.ParquetFile, source: pa.NativeFile) -> list[StoredKey
 def _of_group(group: pq.RowGroupMetaData, place: int, source: pa.NativeFile) -> StoredKeys:
     columns = [group.column(number) for number in range(group.num_columns)]
     keys = columns[place]
-    # Old writers give the dictionary's position as that of the first data page.
+    # Old writers give the dictionary's position in place of that of the first data page.
     begin = min(offset for offset in (keys.dictionary_page_offset, keys.data_page_offset) if offset)
     checksum, left = 0, keys.total_compressed_size
     while left > 0:

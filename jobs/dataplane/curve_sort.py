@@ -31,7 +31,7 @@ _VALUE = "value"
 class CurveSort:
     """Rows that come in tables and leave in the order of `sort_indices(all of them, columns, curve)`.
 
-    Memory: that of an `ExternalSort`, and up to 2^20 values of each column.
+    Memory: as much as an `ExternalSort`, and up to 2^20 values of each column.
     """
 
     def __init__(self, columns: Sequence[str], curve: str, folder: SpillFolder) -> None:

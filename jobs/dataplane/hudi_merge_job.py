@@ -132,8 +132,8 @@ def _require_all_rows(
 ) -> None:
     """Raises `RefusedError` if a merged slice came with fewer rows than it must hold.
 
-    A slice holds at least the rows of its base file, less those that logs delete. Hudi's readers have left out whole
-    slices because of wrong statistics, and the written files replace the slice.
+    A slice holds at least the rows of its base file, minus the rows that logs delete. Hudi's readers have left out
+    whole slices because of wrong statistics, and the written files replace the slice.
     """
     # The deletes are read after the rows, because a writer may have deleted rows before these were read.
     commits, may_be_rows = table.commits(), table.records_operations

@@ -135,8 +135,8 @@ class _NewFile(AbstractContextManager["_NewFile"]):
         return JoinedFile(written, tuple(copied), tuple(decoded), self._copied_rows + self._decoded_rows, self._counts)
 
     def _require_same_keys(self) -> None:
-        """Reads the new file again, and raises NotProvedError unless it has all rows, and the same keys in those that
-        were copied."""
+        """Reads the new file again, and raises NotProvedError unless it has all rows, and its copied row groups have
+        the same keys as before."""
         storage = self._work.storage
         path = "/".join(part for part in (storage.root, self._partition, self._name) if part)
         with storage.open_file(path) as file, storage.read_parquet(path, opened=file) as reader:
@@ -242,7 +242,7 @@ class _Form:
         return cls(raw, replace(layout, keys=keys))
 
     def require(self, raw: RawFile) -> None:
-        """Raises NotCopyableError unless the row groups of a file can go to one file with those of the first."""
+        """Raises NotCopyableError unless the row groups of this file and of the first file can go to one file."""
         if _leaves(raw) != _leaves(self.first):
             raise NotCopyableError("another schema")
         if raw.footer.get(column_chunks.COLUMN_ORDERS) != self.first.footer.get(column_chunks.COLUMN_ORDERS):

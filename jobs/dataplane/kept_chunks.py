@@ -1,9 +1,9 @@
 """Writes a compacted base file from the column chunks of the old one, where the logs change no value of a column.
 
 An update mostly changes few of a table's columns. So of each row group only the chunks with changes are encoded again,
-and the others are copied as bytes (`column_chunks`): first the keys tell which rows the logs replace, then each
-column's values in these rows are compared with those of the logs. Rows that only the logs have become row groups at the
-end. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
+and the others are copied as bytes (`column_chunks`): first the keys tell which rows the logs replace, then the values
+of these rows are compared with the values in the logs, column by column. Rows that only the logs have become row groups
+at the end. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A digest of record keys that does not depend on their order.
 
 Rows that a rewrite loses, doubles or exchanges for others change the digest. Each key has a number of 64 bits, and the
-digest is their sum, so digests of parts add up to that of the whole.
+digest is their sum, so the digests of parts add up to the digest of the whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads the records and deletes of a file slice's log files, and finds the newest version of each key.
 
-The blocks that count, and their order, are those of Hudi 1.2.0's `BaseHoodieLogRecordReader.scanInternal`: instant by
-instant in the order in which these first appear, without those that a rollback block names.
+The same blocks count as in `BaseHoodieLogRecordReader.scanInternal` of Hudi 1.2.0, in the same order: instant by
+instant, in the order in which the instants first appear. Blocks of an instant that a rollback block names do not count.
 """
 
 from __future__ import annotations

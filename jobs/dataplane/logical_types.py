@@ -99,8 +99,8 @@ class Annotations:
                 element.pop(_CONVERTED, None)
                 element.pop(_LOGICAL, None)
                 element.update(read_struct(own)[0])
-        # All fields behind those that were read stay as they are: a field's number is stored as its distance to the one
-        # before. If all were read, the byte that ends them is left.
+        # All fields behind the ones that were read stay as they are: a field's number is stored as its distance to the
+        # one before. If all were read, the byte that ends them is left.
         footer = write_struct(fields)[:-1] + content[end - bool(self.lists) : -_TAIL]
         return content[:begin] + footer + len(footer).to_bytes(4, "little") + content[-4:]
 
@@ -138,7 +138,8 @@ def _footer(content: bytes, wanted: Wanted | None = None, last: int | None = Non
 
 
 def _placed(elements: Sequence[Struct]) -> Iterator[tuple[_Place, Struct]]:
-    """Yields all elements below the root, which come in the order of depth first, each before those in it."""
+    """Yields all elements below the root, in the order of depth first, so that each element comes before its
+    children."""
     found: list[tuple[_Place, Struct]] = []
 
     def walk(at: int, leaf: int) -> tuple[int, int]:

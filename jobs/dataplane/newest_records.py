@@ -77,7 +77,7 @@ def require_order(versions: Versions, count: int, *, by_event_time: bool) -> Non
 
     Hudi before 1.0 keeps the record with the greater ordering value, or the later one of equal values, whatever the
     table's order. A record after a delete block replaces it, and the delete replaces records of smaller or equal
-    ordering values; one with the default value replaces all (`HoodieMergedLogRecordScanner`,
+    ordering values; a delete with the default value replaces all records (`HoodieMergedLogRecordScanner`,
     `OverwriteWithLatestAvroPayload`, 0.15). So both keep the last version if ordering values never decrease. Under
     event time ordering they can differ only where a delete has a value.
     """
@@ -178,7 +178,8 @@ def _candidates(versions: Versions, count: int) -> Places:
     records = np.flatnonzero(~versions.blocks & (places > reset))[::-1]
     first = np.full(count, len(keys), np.int64)
     first[keys[records]] = records  # written from the last to the first, so the first one stays
-    # Without such a delete all versions count; else those from the first record after it on, or the delete alone.
+    # Without such a delete all versions count; else the versions from the first record after the delete on count, or
+    # the delete alone.
     kept = (reset < 0) | (places >= first[keys]) | ((places == reset) & (first[keys] == len(keys)))
     return np.flatnonzero(kept)
 

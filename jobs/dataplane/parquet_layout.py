@@ -318,6 +318,6 @@ def _leaves(schema: Any) -> list[_Leaf]:
 
 
 def _unwrapped(path: str) -> tuple[str, ...]:
-    """Returns the names in a leaf's path without those of groups that only wrap lists and maps."""
+    """Returns the names in a leaf's path, except for the names of groups that only wrap lists and maps."""
     top, *below = path.split(".")
     return top, *(name for name in below if name not in _WRAPPERS)

@@ -1,4 +1,4 @@
-"""Reduces the cost of starting a task in a Python worker, which is higher than that of a small task itself."""
+"""Reduces the cost of starting a task in a Python worker. To start a small task costs more than the task itself."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LARGEST_DICTIONARY = 4096
 
 
 class Replacement:
-    """The newest records of the logs. Columns of text are also kept as dictionaries, in case those of the base file are
+    """The newest records of the logs. Columns of text are also kept as dictionaries, in case the base file has
     dictionaries.
 
     `varied` are the columns that stay plain: those with too many different texts for a dictionary, and those in

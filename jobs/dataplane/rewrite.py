@@ -98,8 +98,8 @@ def rewrite_merged_rows(
     """Rewrites slices whose rows Hudi has merged from base file and logs, streaming.
 
     A task receives the rows of one slice and identifies the slice by their hash. A slice that is not to be rewritten is
-    skipped. Raises `RefusedError` for rows of two slices in one task: one of them is in the wrong slice and would get
-    lost.
+    skipped. Raises `RefusedError` for rows of two slices in one task: a row of one of the slices is in the wrong slice
+    and would get lost.
     """
     only: tuple[str, int] | None = None
     children: SplitWriter | None = None

@@ -65,8 +65,8 @@ class MergedSlice:
         return not (self.newest.places < 0).any()
 
     def batches(self, opened: pa.NativeFile | None = None) -> Iterator[pa.RecordBatch]:
-        """Yields the rows: those of the base file in its order, then those that only the logs have, in Hudi's order.
-        `opened` is the base file, if the caller has opened it.
+        """Yields the rows: first the rows of the base file in its order, then the rows that only the logs have, in
+        Hudi's order. `opened` is the base file, if the caller has opened it.
 
         `_hoodie_file_name` is null in all rows (if the schema has it): the caller knows the new file's name. The other
         meta columns are those of the row's newest version, as Hudi's compaction leaves them.
@@ -180,7 +180,8 @@ class MergedSlice:
     def _keeps_logs(
         self, batch: pa.RecordBatch, hits: NDArray[np.int64], keys: NDArray[np.int64], fields: tuple[str, ...]
     ) -> NDArray[np.bool_]:
-        """Returns for which of these rows the newest version of the logs replaces that of the base file."""
+        """Returns, for each of these rows, whether the newest version in the logs replaces the version in the base
+        file."""
         rows, taken = pa.array(hits), pa.array(keys)
         older, newer = [], []
         for name, values in zip(fields, self.newest.ordering, strict=True):

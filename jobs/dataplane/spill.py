@@ -43,7 +43,7 @@ class SpillFolder:
     def write(self, tables: Iterable[pa.Table], rows: int) -> Run:
         """Writes a run in batches of this many rows. Raises `RefusedError` when the disk is full."""
         if self.path is None:
-            # Spark's folder is one that a cluster limits and cleans.
+            # The files go into Spark's folder, because a cluster limits and cleans that.
             parent = Path(os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir())
             remove_abandoned(parent)
             self.path, self._lock = _new_folder(parent)

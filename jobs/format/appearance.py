@@ -59,7 +59,7 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
 
 @lru_cache(4096)  # Each poll lists mostly the same files.
 def _named(name: str) -> Appearance | None:
-    """Returns what the name of a file says; None if it is not that of a request or completion of a write."""
+    """Returns what the name of a file says; None if it is not the file of a request or completion of a write."""
     match = _FILE.fullmatch(name)
     # Before table version 8 `<instant>.inflight` belongs to a commit. An inflight file has no time of its own.
     if match is None or match["action"] not in _WRITES or match["state"] not in (None, "requested"):
@@ -74,8 +74,9 @@ def _named(name: str) -> Appearance | None:
 
 
 def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
-    """Returns the instants whose times go back: completions with an earlier time than one that appeared before, and
-    requests with an earlier time than an instant that had completed. `seen` must be in the order of appearance."""
+    """Returns the instants whose times go back: completions with an earlier time than a completion that appeared
+    before, and requests with an earlier time than an instant that had completed. `seen` must be in the order of
+    appearance."""
     if _ascend(seen):
         return []
     coherent = seen_to_appear(seen)

@@ -132,7 +132,7 @@ class BucketChange:
 
     old: BucketRules
     new: BucketRules
-    # Whether rows only go to the buckets by `finer`, from which whole files go to the new buckets.
+    # Whether rows only go to the buckets of the number `finer`; whole files go from there to the new buckets.
     to_finer: bool = False
 
     def is_for(self, partition: str) -> bool:

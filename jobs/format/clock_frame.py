@@ -307,7 +307,7 @@ def _disagreement(
     samples: Sequence[Sample], clocks: Sequence[Sequence[Sample]], tolerance: timedelta
 ) -> Disagreement | None:
     """Returns the two clocks with the most samples, if writers use both alternately. If a clock was corrected, or
-    daylight saving began, all samples of one clock precede those of the other, which is no disagreement."""
+    daylight saving began, all samples of one clock precede the samples of the other clock, which is no disagreement."""
     confirmed = sorted((clock for clock in clocks if _is_confirmed(clock, tolerance)), key=len, reverse=True)[:2]
     if len(confirmed) < 2 or len(clocks) > len(samples) / 2:
         return None

@@ -53,7 +53,8 @@ class Encoded(bytes):
 
 
 Wanted = Mapping[int, "Wanted"]
-"""The nested fields to decode, by their numbers, each with those of its structs or of the structs of its list."""
+"""The nested fields to decode, by their numbers. Each comes with the fields to decode in its struct, or in the structs
+of its list."""
 
 
 def read_struct(

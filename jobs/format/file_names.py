@@ -28,8 +28,8 @@ class BaseFileName(NamedTuple):
 class LogFileName(NamedTuple):
     """`.<file id>_<instant>.log.<version>_<write token>` (Hudi 1.2 `FSUtils.LOG_FILE_PATTERN`).
 
-    In table version 6 the instant is that of the file slice; from version 8 on it is that of the delta commit that
-    wrote the file.
+    In table version 6 the instant is that of the file slice. Since version 8 the instant is that of the delta commit
+    that wrote the file.
     """
 
     file_id: str

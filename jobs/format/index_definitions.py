@@ -118,7 +118,8 @@ class Indexes:
         return Indexes(self.partitions - gone, kept, self.file_groups)
 
     def without_keys(self) -> Indexes:
-        """Returns the indexes without the record index, which has one row for each key, and those that need it."""
+        """Returns the indexes except for the record index, which has one row for each key, and the indexes that need
+        it."""
 
         def stays(name: str) -> bool:
             return name != RECORDS and not name.startswith(SECONDARY)

@@ -15,7 +15,8 @@ MOST_PAGES = 100_000
 
 
 def bounded(pages: Iterable[_Page], error: Callable[[str], Exception]) -> Iterator[_Page]:
-    """Yields the pages. Raises `error` of the reason after `MOST_EMPTY` empty ones in a row, or `MOST_PAGES` in all."""
+    """Yields the pages. After `MOST_EMPTY` empty pages in a row, or `MOST_PAGES` in all, raises what `error` makes of
+    the reason."""
     empty = 0
     for number, page in enumerate(pages, 1):
         empty = 0 if page else empty + 1

@@ -25,8 +25,8 @@ _UNREADABLE = (KeyError, TypeError, AttributeError, RecursionError)
 
 @dataclass(frozen=True)
 class SchemaHistory:
-    """All versions of a schema, in their order. A version is the number of its instant; that of the schema before the
-    first change is 0. A table without schema on read has no versions."""
+    """All versions of a schema, in their order. A version is the number of its instant; the schema before the first
+    change has version 0. A table without schema on read has no versions."""
 
     versions: tuple[tuple[int, Columns], ...] = ()
 

@@ -170,8 +170,8 @@ def _doubt(write: CompletedWrite, by: CompletedWrite, misdated: Container[str]) 
 
 
 def hits_by(written: Iterable[Group], gone: Mapping[Group, By]) -> dict[Group, By]:
-    """Returns the written file groups that were replaced, or created instead of replaced ones, with the replacing
-    instants."""
+    """Returns the written file groups that were replaced, or that Hudi created in place of replaced ones, with the
+    replacing instants."""
     found: dict[Group, By] = {}
     for partition, file_id in written:
         for group in ((partition, file_id), (partition, file_id.rpartition("-")[0])):
@@ -182,7 +182,7 @@ def hits_by(written: Iterable[Group], gone: Mapping[Group, By]) -> dict[Group, B
 
 
 def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
-    """Returns the written file groups that were replaced, or created instead of replaced ones."""
+    """Returns the written file groups that were replaced, or that Hudi created in place of replaced ones."""
     return set(hits_by(written, dict.fromkeys(replaced)))
 
 

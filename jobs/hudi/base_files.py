@@ -30,7 +30,8 @@ FILE = "_metadata.file_name"
 def read(
     table: HudiTable, paths: Sequence[str], *, schema: str | StructType | None = None, **options: str
 ) -> DataFrame:
-    """Returns the rows of these Parquet files, by this schema or that of one of them. `options` are Spark's."""
+    """Returns the rows of these Parquet files, by this schema or else by the schema of one of the files. `options` are
+    Spark's."""
     # Spark would otherwise expand the paths as patterns, and read folder names as columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")
     return (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)

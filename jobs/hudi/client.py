@@ -230,8 +230,8 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         return pending & {name.removesuffix(_ROLLBACK_PLAN) for name, each in plans.items() if not each.bytes}
 
     def _rollback_plans(self) -> Iterator[tuple[Any, Any]]:
-        """Yields the unfinished rollbacks with their plans, without those that are empty. Hudi deletes these when it
-        rolls the next instant back (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
+        """Yields the unfinished rollbacks with their plans, except for empty plans. Hudi deletes these when it rolls
+        the next instant back (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
         meta, empty = self._table.meta, self.empty_rollbacks()
         pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
         for item in self._jvm.items(pending.getInstantsAsStream()):

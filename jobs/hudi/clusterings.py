@@ -56,9 +56,9 @@ class Clusterings:
             return write_stats.written_by(self._table.jvm, self._client, begun)
 
     def present_schema(self, begun: Any) -> None:
-        """Puts the table's current schema into the commit instead of that of the moment when the plan was begun. Hudi
-        1.2.0 skips the schemas of clusterings (`TableSchemaResolver.canUpdateSchema`); other readers may take the
-        schema of the last commit. The lock must be held."""
+        """Puts the table's current schema into the commit, in place of the schema at the moment when the plan was
+        begun. Hudi 1.2.0 skips the schemas of clusterings (`TableSchemaResolver.canUpdateSchema`); other readers may
+        take the schema of the last commit. The lock must be held."""
         self._table.reload()
         schema = self._table.schema()
         with translated("preparing the commit of the clustering"):

@@ -123,7 +123,8 @@ def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
 
 
 def _opened(table: HudiTable, paths: Sequence[str], columns: Collection[str]) -> DataFrame:
-    """Returns the rows of these files, which have the same columns, with null in those of `columns` that they lack."""
+    """Returns the rows of these files, which all have the same columns. Columns in `columns` that the files lack are
+    null."""
     frame = base_files.read(table, paths)
     if not set(columns) - set(frame.columns):
         return frame
@@ -152,7 +153,7 @@ def _compare(
 ) -> None:
     """Adds the places with wrong statistics to `found`. `actual` has a row for each place: its name, the number of its
     rows, and the `figures` of each column. The `expected` columns should have an entry for each of the `indexed`
-    places; bounds are those of `defined` columns, or of all if none is defined."""
+    places; bounds are compared for the `defined` columns, or for all columns if none is defined."""
     found.places += len(actual)
     for row in actual:
         place = row[0]

@@ -254,7 +254,7 @@ class Glue:
 
 
 def _keys_and_region(table: HudiTable) -> tuple[Credentials, str | None]:
-    """Returns those in the storage options of the table, if it is on S3 and has any."""
+    """Returns the keys and the region in the storage options of the table, if the table is on S3 and has any."""
     store = storage_of(table).store
     return (store.credentials(), store.region) if isinstance(store, s3.S3) else (Credentials(), None)
 

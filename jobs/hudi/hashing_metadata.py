@@ -138,8 +138,8 @@ def _save(table: HudiTable, hoodie_table: Any, instant: str, present: Any, gone:
 
 
 def confirm(table: HudiTable, config: Any, partitions: Sequence[str]) -> None:
-    """Lets Hudi write the missing `COMMITTED` files of completed instants, by which writers of any version find them
-    after the instants were archived."""
+    """Lets Hudi write the missing `COMMITTED` files of completed instants. Writers of any version find the
+    metadata by these files after the instants were archived."""
     table.reload()
     with translated("confirming the hashing metadata"):
         _, utils, hoodie_table = _opened(table, config)

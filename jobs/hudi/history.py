@@ -36,8 +36,8 @@ class Past:
 
 def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool = False) -> Past:
     """Returns the commits since the first of these instants, or the last change of the number of buckets before it;
-    only those of the active timeline if that has all these instants. If `replacing`, also all that replaced file
-    groups, for which the whole history is read."""
+    only those of the active timeline if that has all these instants. If `replacing`, also returns all commits that
+    replaced file groups, for which the whole history is read."""
     active = table.commits()
     gone = _not_among(active, instants)
     if not gone and not (replacing and instants):

@@ -1,5 +1,5 @@
-"""Lets a JVM that waits for a job wake seldom. Otherwise its own threads and those of Spark wake twenty times a second,
-which is most of what an idle worker costs."""
+"""Lets a JVM that waits for a job wake seldom. Otherwise the JVM's own threads and Spark's threads wake twenty times a
+second, which is most of what an idle worker costs."""
 
 from __future__ import annotations
 

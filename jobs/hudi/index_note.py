@@ -21,8 +21,8 @@ _MOST_BYTES = 16 << 20  # A definition of statistics names each of its columns.
 
 
 def keep(table: HudiTable) -> Indexes:
-    """Writes a note of the table's indexes and those of an earlier note, and returns them. If both define an index, the
-    table's definition is taken. The lock must be held."""
+    """Writes a note of the table's indexes and the indexes in an earlier note, and returns all of them. If both define
+    an index, the table's definition is taken. The lock must be held."""
     now, left = indexes_of(table), _read(table)
     file_groups = {**left.file_groups, **_file_groups(table)}
     both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored}, file_groups)

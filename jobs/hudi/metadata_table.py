@@ -220,7 +220,8 @@ class MetadataTable(ClientPart):
             writer.close()
 
     def _config_for(self, had: Indexes, building: Collection[str]) -> Any:
-        """Returns the configuration of a client that builds exactly these indexes, now those of these partitions."""
+        """Returns the configuration of a client that keeps exactly the indexes `had`, and builds those in the
+        partitions `building`."""
         options = {**indexes.options(self._table, had), **had.sizes(building), "hoodie.metadata.enable": "true"}
         builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withProps(self._config.getProps())
         return builder.withProps(self._jvm.map(options)).build()

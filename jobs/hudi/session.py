@@ -129,7 +129,7 @@ def start_session(
     if this call starts one. `conf` are options of Spark; `spark_options.OWNED` override them.
 
     Under `spark-submit` the JVM runs already: its master, memory and jars stay, and its options override the defaults
-    here. So do those of `spark-defaults.conf`. Raises `NoSessionError`, `NoTicketError`.
+    here. The options of `spark-defaults.conf` override them, too. Raises `NoSessionError`, `NoTicketError`.
     """
     master = effective_master(master)
     try:

@@ -1,4 +1,4 @@
-"""Gives the worker's JVM, and those of its executors, the credentials of declared accounts (`jobs.storage.accounts`).
+"""Gives the JVMs of the worker and its executors the credentials of declared accounts (`jobs.storage.accounts`).
 
 `s3a` of Hadoop 3.3.4 takes credentials from a class of Java, one for each bucket. Hadoop's own classes assume one role,
 with no external id and no tags. The class of this module assumes a chain of roles, and renews the sessions while jobs
@@ -290,7 +290,7 @@ def require_own_account(jvm: JavaView, base_path: str) -> None:
 
 
 def _trust(java: Any, files: set[str], store: Path) -> None:
-    """Lets the JVM trust these authorities besides those of the machine: Java has one store for all connections."""
+    """Lets the JVM trust these authorities in addition to the machine's: Java has one store for all connections."""
     ders = ssl.create_default_context().get_ca_certs(binary_form=True)
     found = [x509.load_der_x509_certificate(der) for der in ders]
     for file in sorted(files):

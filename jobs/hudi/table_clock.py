@@ -40,7 +40,7 @@ _STORAGE_IS_OFF = timedelta(seconds=2)
 
 
 class TableClock:
-    """The clock of a table; before the first `reload`, that of this process."""
+    """The clock of a table. Before the first `reload` it is the clock of this process."""
 
     def __init__(self, table: OpenedTable) -> None:
         self._table = table

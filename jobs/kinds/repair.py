@@ -17,8 +17,8 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
     instants: Annotated[
         Annotated[tuple[Instant, ...], Spec(min_length=1, max_length=1000)] | None,
         Spec(
-            "Completed instants to repair even if nothing proves that they are stale, in addition to the proved "
-            "ones. Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced"
+            "Completed instants to repair even if nothing proves that they are stale, in addition to the proved stale"
+            " writes. Default: all suspected writes, except those whose file groups an overwrite or a deletion replaced"
         ),
     ] = None
     accepted: Annotated[

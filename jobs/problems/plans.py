@@ -37,7 +37,7 @@ PLAN_OVERTAKEN: Final = ProblemType(
     why="After the plan was made, something else replaced its file groups, such as an overwrite, or wrote to them. "
     "Hudi would still execute the plan, with the rows of the time when it was made.",
     example="instant 20260101120000000: dt=2026-01-01/f1-0",
-    hint="The plan would bring back rows that were replaced, and lose those that were written since. Roll it back.",
+    hint="The plan would bring back rows that were replaced, and lose rows that were written since. Roll it back.",
 )
 PLAN_UNUSABLE: Final = ProblemType(
     "plan-unusable",

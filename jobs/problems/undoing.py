@@ -74,8 +74,8 @@ OVERWRITE_HIDES_ITSELF: Final = ProblemType(
     "overwrite-hides-itself",
     "An overwrite has replaced the file groups to which it wrote; its rows cannot be told from removed ones",
     why="Flink gives file groups fixed ids under non-blocking concurrency control. An `INSERT OVERWRITE` of Flink"
-    " then replaces the file groups that it writes (Hudi 1.2.0). Readers see neither its rows nor those from"
-    " before.",
+    " then replaces the file groups that it writes (Hudi 1.2.0). Readers see neither the overwrite's rows nor the"
+    " rows from before.",
     example="20260101120000000",
     hint="Roll it back, as long as it is the latest commit; later ones have to be rolled back first. If the rows are"
     " not needed, name it in `accepted`.",

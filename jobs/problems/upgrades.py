@@ -9,8 +9,8 @@ from jobs.problems.problem_type import ProblemType
 VERSION_NOT_OFFERED: Final = ProblemType(
     "version-not-offered",
     "The table cannot get this table version",
-    why="Hudi 1.2 writes the table versions 6, 8 and 9. Version 7 was never released, earlier ones are not written any"
-    " more, and later ones are unknown to it.",
+    why="Hudi 1.2 writes the table versions 6, 8 and 9. Version 7 was never released. Hudi 1.2 does not write earlier"
+    " versions any more, and does not know later ones.",
     example="version 7",
     hint="Ask for 6, 8 or 9.",
 )

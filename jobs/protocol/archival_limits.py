@@ -42,7 +42,7 @@ def completed_commits(instants: Iterable[Instant]) -> list[str]:
 
 
 def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> list[ArchivalLimit]:
-    """Returns all limits, the earliest first. `params` may have those of the service: `seen`, `keep`, and
+    """Returns all limits, the earliest first. `params` may have the limits of the service: `seen`, `keep`, and
     `consumers`."""
     instants, commits = table.instants(), table.commits()
     found = [

@@ -194,6 +194,7 @@ def _of_records(table: HudiTable, params: IndexParams) -> list[Problem]:
 
 
 def loses_new_keys(table: HudiTable) -> bool:
-    """Returns whether writers leave new keys out of a record index: those of a bucket index write them to logs. Hudi
-    takes from logs only deleted keys and those that come back (`convertMetadataToRecordIndexRecords`, 1.2.0)."""
+    """Returns whether writers leave new keys out of a record index. Writers of a bucket index write new keys to logs,
+    and Hudi takes from logs only deleted keys and keys that come back (`convertMetadataToRecordIndexRecords`,
+    1.2.0)."""
     return table.is_merge_on_read and bool(table.declared.index or table.has_consistent_hashing())

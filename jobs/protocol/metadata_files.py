@@ -21,7 +21,7 @@ _FILES_AT_ONCE = 8
 
 def damaged(table: HudiTable, partitions: Collection[str]) -> dict[str, str]:
     """Returns the paths of the latest base files in these partitions of the metadata table that are damaged, each with
-    the reason. Reads the files; those of pending instants may not be complete, and are left out."""
+    the reason. Reads the files. The files of pending instants may not be complete, and are left out."""
     instants = missing_parts.timeline_of_metadata(table)
     completed = {match[1] for name in instants if (match := missing_parts.COMPLETED.fullmatch(name))}
     pending = {name.partition(".")[0] for name in instants if name.endswith((".requested", ".inflight"))} - completed

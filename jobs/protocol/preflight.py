@@ -91,7 +91,8 @@ def of_new_files(table: HudiTable, slices: Sequence[FileSlice], *, own_instants:
 
 
 def of_repair(table: HudiTable) -> list[Problem]:
-    """Returns the reasons against recovering the rows of stale writes, except for those of `of_recovered_rows`."""
+    """Returns the reasons against recovering the rows of stale writes, except for the reasons of
+    `of_recovered_rows`."""
     problems = [*merging.unclear(table), *columns_changed(table, table.file_slices())]
     if hash_ranges.out_of_use(table, table.commits()):
         problems += writer_engines.of_flink_with_ranges(table.may_have_flink)

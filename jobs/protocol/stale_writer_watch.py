@@ -1,4 +1,4 @@
-"""Finds writes that still follow the old state after file groups were replaced, and rolls back those in flight.
+"""Finds writes that still follow the old state after file groups were replaced, and rolls back the ones in flight.
 
 A Spark writer of Hudi 1.2 reads the hashing config *before* it starts its commit (`HoodieSparkSqlWriter.writeInternal`
 opens the client first, then calls `startCommit`). A writer that reads it before our commit and starts its commit

@@ -119,7 +119,8 @@ def remove_all_late_files(table: HudiTable, client: WriteClient) -> int:
     """Removes files that any instant wrote after it was rolled back; returns their number.
 
     The markers stay while the writer may be active, because announced files may still appear. If there is no metadata
-    table all files are checked, because readers list files and take those of an archived instant for committed ones.
+    table, all files are checked, because readers list files and take the files of an archived instant for committed
+    ones.
     """
     removed = remove_listed_late_files(client) if "files" not in table.metadata_partitions else 0
     for instant, rollback in client.late_files.rolled_back_but_writing().items():

@@ -136,7 +136,7 @@ def _to_merge(table: HudiTable) -> Iterator[FileSlice]:
 def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
     """Returns the refusal of log compactions among these plans, which merge the log files of a file slice into one.
     Observed with Hudi 1.2.0: the merged rows get the log compaction's `_hoodie_commit_time` and sequence number. Hudi
-    executes neither a log compaction with a later compaction on the timeline, nor one that was interrupted
+    does not execute a log compaction that was interrupted, or that has a later compaction on the timeline
     (`BaseHoodieTableServiceClient.logCompact`)."""
     pending = (each for each in table.instants() if each.action == "logcompaction" and each.state != "COMPLETED")
     found = ", ".join(sorted(each.requested for each in pending if each.requested in plans)[:5])

@@ -36,9 +36,9 @@ CHECKS: dict[str, Check] = {
 def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext) -> Result[DiagnosisResult]:
     """Examines the table by its bucket index, or by `index` if it was registered without one.
 
-    Returns `findings`, the names of the checks that were made, and those that could not be made with the reason. If
-    `rows` is false, the checks that read the key of every row are left out. `healthy` means that all checks were made
-    and none found anything. Writers may be active meanwhile.
+    Returns `findings`, the names of the checks that were made, and the checks that could not be made, each with the
+    reason. If `rows` is false, the checks that read the key of every row are left out. `healthy` means that all checks
+    were made and none found anything. Writers may be active meanwhile.
     """
     if (claimed := order.params.index) and table.declared.index is None:
         table = HudiTable(table.jvm, replace(table.declared, index=claimed))

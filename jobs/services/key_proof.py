@@ -96,9 +96,9 @@ class KeyProof:
         context: JobContext,
     ) -> list[tuple[KeyDigest, list[KeyDigest]]]:
         """Returns for each clustering group the digests of its old base files and of its new files. Raises
-        RowsDifferError unless both have the same keys, each equally often. If slices have logs, only the number of rows
-        is compared with that of their base files minus the rows that the logs delete. If keys cannot be read, the
-        digests are empty."""
+        RowsDifferError unless both have the same keys, each equally often. If slices have logs, only numbers of rows
+        are compared: the new files must have as many rows as the base files, minus the rows that the logs delete. If
+        keys cannot be read, the digests are empty."""
         old = [[item.base_file for item in slices if item.base_file] for slices, _ in groups]
         new = [[_absolute(table, stat.path) for stat in stats] for _, stats in groups]
         paths = [path for side in (old, new) for files in side for path in files]

@@ -255,9 +255,9 @@ class _Repair:
             raise DeletesLostError(f"Lost deletes: {counts}.")
 
     def move_misplaced_rows(self, partitions: Sequence[str], doubtful: Sequence[CompletedWrite]) -> None:
-        """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
-        `doubtful` are commits that may have written to wrong buckets. Keys that they deleted there are deleted in the
-        right ones."""
+        """Moves rows to their buckets: writes the rows to the right buckets, then rewrites the wrong buckets without
+        them. `doubtful` are commits that may have written to wrong buckets. Keys that these commits deleted there are
+        deleted in the right buckets."""
         self.context.step("finding rows in wrong buckets")
         table = self.table
         instants = [write.instant for write in doubtful]

@@ -158,7 +158,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
 
 
 def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[DeletedKey]) -> DataFrame:
-    """Returns the rows without those that these deletes, made elsewhere since, would have removed."""
+    """Returns the rows that these deletes, which were made in other places since, would not have removed."""
     if not deletes:
         return strays
     keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias(NOW_AT), *_ordering(table))
@@ -167,7 +167,7 @@ def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[Delet
 
 
 def fewer_keys(strays: DataFrame, alive: DataFrame) -> int:
-    """Returns how many keys of stray rows are not among those that `without_deleted` has left."""
+    """Returns how many keys of stray rows `without_deleted` has removed."""
     return 0 if alive is strays else strays.select(*KEY).subtract(alive.select(*KEY)).count()
 
 

@@ -48,7 +48,7 @@ class Proof:
 
     def require(self, decided: Decided, *, apart: DataFrame | None = None) -> list[str]:
         """Raises RefusedError if a row to write may have been deleted by a commit that is not accepted. Returns the
-        accepted commits that may have deleted some of them. `apart` is that of `stray_rows.decide`."""
+        accepted commits that may have deleted some of them. `apart` means the same as in `stray_rows.decide`."""
         since = self.past.unknown_before
         counts = {each.instant: 0 for each in self.unread if each.instant in self.stale}
         without_history = 0

@@ -1,5 +1,5 @@
-"""Credentials of an account on AWS, renewed in time: those of its source, and then those of each role in turn. They
-need `boto3` (extra `aws`), unless they are plain keys.
+"""Credentials of an account on AWS, renewed in time: first the credentials of its source, then of each role in turn.
+All but plain keys need `boto3` (extra `aws`).
 
 Arrow's own client can assume one role by the credentials of the machine; it knows no chains, tags or profiles.
 """

@@ -32,8 +32,7 @@ def _wait_for_end(parent: int) -> None:
     with contextlib.suppress(AttributeError, OSError):
         opened = os.pidfd_open(parent)
         try:
-            # The parent may have ended before, so that the number is now that of another process, for which nobody must
-            # wait.
+            # The parent may have ended before. Then another process may have its number, and must not be waited for.
             if os.getppid() == parent:
                 select.select([opened], [], [])
         finally:

@@ -73,7 +73,7 @@ class ProcessTree:
         self._found_at: float | None = None
 
     def seconds(self) -> float | None:
-        """Returns the CPU seconds, those of ended processes included whose parent has waited for them. None without a
+        """Returns the CPU seconds, including ended processes if their parent has waited for them. None without a
         `/proc` of Linux."""
         now = time.monotonic()
         if self._found_at is None or now - self._found_at > self._most_age:

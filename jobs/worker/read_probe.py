@@ -33,7 +33,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 def read_rates() -> dict[str, float] | None:
     """Returns processor seconds for a GiB of base files and for one of log files; None if nothing can be measured. The
-    probe works in memory, on rows such as those of tables, and takes a fraction of a second.
+    probe works in memory, on rows like the rows of tables, and takes a fraction of a second.
 
     A file of a few MiB stands for a base file, Avro records for a log file: as in a merge-on-read query, each is
     decoded and looked up by its key.

@@ -17,7 +17,7 @@ class Slots:
 
     At most `number` of them run or ask for jobs of policies. When each of these has had its job for a while, another
     one calls `take(True)`, which takes only jobs that a person has submitted. So a submitted job does not wait for long
-    jobs of policies, and jobs of policies do not wait for long submitted ones.
+    jobs of policies, and jobs of policies do not wait for long submitted jobs.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ def scan(
         return DataFrame(plan.checked(rows._jdf, fields, modulus, wrong), spark)
 
     for _ in range(_ATTEMPTS):
-        # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced ones.
+        # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced rows.
         rows = checked(narrowed(found.rows)) if only is None else narrowed(checked(found.rows))
         files = json.loads(plan.files(rows._jdf))
         if isinstance(files, str):

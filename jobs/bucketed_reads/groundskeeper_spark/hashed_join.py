@@ -28,7 +28,7 @@ import scala.collection.Seq;
 
 class HashedJoin {
   // A plan whose joins are by hashes where that is faster: in memory, and of rows in no order. A sort of texts compares
-  // each row with twenty others, unless the rows are nearly sorted; one of numbers looks at each byte once.
+  // each row with twenty others, unless the rows are nearly sorted; a sort of numbers looks at each byte once.
   static SparkPlan of(SparkPlan plan, boolean areSorted) {
     List children = new ArrayList();
     for (int at = 0; at < plan.children().size(); at++) {

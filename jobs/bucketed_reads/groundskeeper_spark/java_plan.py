@@ -320,7 +320,7 @@ public class BucketedPlan {
 
 _PARTS = (fused_plan, hashed_join, key_order, row_conditions)
 _compiling = threading.Lock()
-# An object of the class for each JVM, from which those of reads are made.
+# An object of the class for each JVM. The objects of single reads are made from it.
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 

@@ -61,7 +61,7 @@ def snapshot(plan: Any, table: Table) -> Snapshot:
 
 
 def numbers_of_config(config: str) -> list[int]:
-    """Returns all numbers of a `PartitionBucketIndexHashingConfig`, whose partitions have one of them each."""
+    """Returns all numbers of a `PartitionBucketIndexHashingConfig`. Each partition has one of these numbers."""
     try:
         found = json.loads(config)
         rules = [rule for rule in str(found["expressions"]).split(";") if rule]

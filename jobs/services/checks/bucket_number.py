@@ -71,8 +71,8 @@ def other_number(table: HudiTable, misplaced: int, rows: int | None = None) -> i
 
 
 def refusals(table: HudiTable, misplaced: int) -> list[Problem]:
-    """Returns the refusal to move rows to the buckets of the registered number, if all of them are in those of another
-    one."""
+    """Returns the refusal to move rows to the buckets of the registered number, if another number puts every row into
+    its bucket."""
     number = other_number(table, misplaced)
     if number is None or table.declared.index is None:
         return []

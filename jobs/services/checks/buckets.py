@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# One random file id in forty looks like that of a bucket, but only one in four thousand like one of a bucket that a
-# table may have.
+# One random file id in forty has the form of a bucket's id, but only one in four thousand names a bucket that a table
+# may have.
 _MOST_BY_CHANCE = 0.1
 _MADE_ANEW = (
     "Hardly any file group of the table belongs to a bucket. If somebody has made the table anew, and its writers"

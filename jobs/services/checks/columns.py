@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 Key = int | str
 """The id of a column by schema on read, or its name on a table without schema on read."""
 
+_OLD_NAMES = (
+    "Readers find no values in renamed columns. In columns that were added again they find the values of the dropped"
+    " columns."
+)
+
 
 def misread(examined: Examined) -> Iterator[Finding]:
     """Finds base files of the latest slices that store columns under other names or types than readers expect. Also
@@ -56,7 +61,7 @@ def misread(examined: Examined) -> Iterator[Finding]:
             "columns-misread",
             "Base files store columns under other names or types than readers expect",
             found,
-            "Readers by schema on read find no values in these columns, or those of another column. Readers fail"
+            "Readers by schema on read find no values in these columns, or the values of another column. Readers fail"
             " at columns of another type, or find wrong values.",
             "A service rewrote the old columns after they had been renamed, changed, dropped or added. Read the old"
             " columns from these Parquet files, and upsert their values with schema on read; or restore a savepoint."
@@ -69,11 +74,8 @@ def _forgotten(examined: Examined, version: int) -> Iterator[Finding]:
     hidden as long as the latest commit is of such a writer. In base files that were rewritten after such a commit they
     are lost. `version` is the latest change of a name."""
     for problem in preflight.of_forgotten_columns(examined.table, examined.listed_slices):
-        effect = (
-            "Readers find no values in renamed columns, and those of dropped columns in ones that were added again."
-        )
         hint = f"{problem.hint} Let nothing be compacted or upserted before."
-        yield Finding(problem.type, problem.title, {problem.detail: problem.detail}, effect, hint)
+        yield Finding(problem.type, problem.title, {problem.detail: problem.detail}, _OLD_NAMES, hint)
     found = {
         f"{commit.write.instant} {group}": f"{commit.write.instant}: {'/'.join(group).lstrip('/')}"
         for commit in examined.commits
@@ -86,7 +88,7 @@ def _forgotten(examined: Examined, version: int) -> Iterator[Finding]:
             "renamed-columns-lost",
             "Files with old columns were rewritten without schema on read",
             found,
-            "Readers find no values in renamed columns, and those of dropped columns in ones that were added again.",
+            _OLD_NAMES,
             "A writer or a compaction without `hoodie.schema.on.read.enable=true` has done that. The files before still"
             " have the values until they are cleaned: restore a savepoint, or read them from these Parquet files and"
             " upsert them. Let nothing be cleaned until then.",
@@ -166,7 +168,7 @@ class _Expected:
             if name in stored.values or any(name.startswith(f"{each}.") for each in lost):
                 continue
             for old in sorted(self._history.names.get(number, set()) & stored.values.keys()):
-                # The name may be that of another column by now, which was added before all rows of the file.
+                # A column that was given the old name before all rows of the file has the values itself.
                 owner = ids.get(old)
                 if owner is None or stored.earliest < self._history.since.get(owner, 0):
                     lost.add(name)

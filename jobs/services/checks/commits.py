@@ -149,7 +149,7 @@ def sized(examined: Examined) -> Iterator[Finding]:
 
 def _cut_off(examined: Examined) -> dict[str, str]:
     """Returns the files of the latest slices that no commit of the active timeline names, and that something has cut
-    off. Only those of slices with fewer bytes than the metadata table says are read. The bytes alone prove nothing,
+    off. Reads only files of slices that have fewer bytes than the metadata table says. The bytes alone prove nothing,
     because Flink's commits say the sum of all batches of a checkpoint."""
     if not examined.table.is_listed_by_metadata:
         return {}

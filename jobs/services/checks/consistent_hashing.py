@@ -130,14 +130,14 @@ def out_of_use(examined: Examined) -> Iterator[Finding]:
                 for partition, gone in found.items()
             },
             "No reader sees the rows that writers write to these buckets.",
-            "A `repair` gives these buckets new file groups. Name the commits in `instants` whose rows it shall bring"
-            " back: those of stale writes since, and an overwrite whose rows are in file groups without a hash range.",
+            "A `repair` gives these buckets new file groups. Name in `instants` the commits whose rows it shall bring"
+            " back: stale writes since then, and an overwrite whose rows are in file groups without a hash range.",
             Cure(kind=JobKind.REPAIR),
         )
 
 
 def rows(examined: Examined) -> Iterator[Finding]:
-    """Finds rows whose key hashes into another bucket than that of their file. Reads the key of every row."""
+    """Finds rows whose key hashes into another bucket than the bucket of their file. Reads the key of every row."""
     table = examined.table
     if not (table.has_consistent_hashing() and table.has_meta_fields):
         return

@@ -228,8 +228,8 @@ def _only(commit: Commit, names: Collection[str]) -> Commit:
 
 
 def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> list[DeletedKey]:
-    """Returns those of the deletes that were made in wrong buckets, or in right ones. Without numbers of buckets, as
-    with consistent hashing or with another index, none was made in a wrong bucket."""
+    """Returns the deletes that were made in wrong buckets, or, unless `wrong`, in right ones. Without numbers of
+    buckets, as with consistent hashing or with another index, none was made in a wrong bucket."""
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
         return [] if wrong else [*found]
@@ -241,8 +241,8 @@ def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> 
 
 
 def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = False) -> Iterator[Commit]:
-    """Yields the commits after a change of the number of buckets that may have used an older number, except those that
-    were repaired and the repairs. If `proved`, only those whose deletes show that they did."""
+    """Yields the commits after a change of the number of buckets that may have used an older number. Repaired commits
+    and the repairs are left out. If `proved`, only those whose deletes show that they did."""
     if not hashing_config.is_in_force(table):
         return
     index = table.declared.index

@@ -245,8 +245,8 @@ def _group(path: str) -> tuple[str, str] | None:
 
 
 def _slices(names: Iterable[str]) -> dict[str, set[str]]:
-    """Returns for each file group the instants of its possible slices: those of its base files, and the earliest
-    instant of its files."""
+    """Returns for each file group the instants of its possible slices: the instants of its base files, and the earliest
+    instant of all its files."""
     bases: dict[str, set[str]] = {}
     first: dict[str, str] = {}
     for name in names:

@@ -5318,8 +5318,8 @@ class RepairIn(Model, frozen=True, kw_only=True):
 
 class RepairParams(Model, frozen=True, kw_only=True):
     instants: list[str] | UnsetType | None = UNSET
-    """Completed instants to repair even if nothing proves that they are stale, in addition to the proved ones.
-    Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
+    """Completed instants to repair even if nothing proves that they are stale, in addition to the proved stale
+    writes. Default: all suspected writes, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
     """Instants to mark as repaired without changing anything: because you have run their lost deletes again, or
