@@ -62,8 +62,8 @@ jobs = sa.Table(
     sa.Column("traceparent", sa.String(64)),
     # Why a queued job is held back although its time has come: a pause, or a closed window.
     sa.Column("held_back", sa.Text),
-    # Seconds that readers have paid for each second of the job's work, and the time from which the job goes first,
-    # however little they have paid.
+    # Seconds that readers have paid because it has not run, per second of its work, and the time from which it goes
+    # first, however little they have paid.
     sa.Column("worth", sa.Double),
     sa.Column("starts_by", UtcDateTime),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
