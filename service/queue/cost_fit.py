@@ -57,7 +57,7 @@ class Fit:
         return max(found, _LEAST) * self.slowness.of(circumstances)
 
     def error(self, observation: Observation, *, as_usual: bool = False) -> float:
-        """Returns the logarithm of the actual amount divided by the expected one. With `as_usual` the expected amount
+        """Returns the logarithm of the actual amount divided by the expected one. If `as_usual`, the expected amount
         does not depend on the circumstances."""
         circumstances = UNKNOWN if as_usual else observation.circumstances
         return math.log(observation.amount / self.of(observation.work, circumstances))
@@ -92,7 +92,8 @@ def fitted(known: Sequence[Observation]) -> Fit:
     the sum clearly smaller is 0. `known` must not be empty.
 
     An error is the logarithm of the actual amount divided by the expected one. So half the expected amount counts as
-    much as twice that amount. With relative errors, twice the amount would count more. Outliers have little influence.
+    much as twice that amount; if errors were relative, twice the amount would count more. Outliers have little
+    influence.
     """
     rows = np.array([(1.0, each.work.bytes / _GIB, each.work.files) for each in known])
     amounts = np.array([each.amount for each in known])

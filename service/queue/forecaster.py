@@ -74,9 +74,9 @@ class Forecaster:
     ) -> Outlook:
         """Returns the last outlook. If it is old, a new one is computed in the background for later calls.
 
-        With a short queue, the call waits for a new outlook if the last one lacks one of these active jobs, or if an
-        external scaler uses the outlook. With a long queue, the call waits if the last outlook is older than
-        `most_age`. Raises DatabaseUnavailableError."""
+        If the queue is short, the call waits for a new outlook when the last one lacks one of these active jobs, or
+        when an external scaler uses the outlook. If the queue is long, the call waits when the last outlook is older
+        than `most_age`. Raises DatabaseUnavailableError."""
         asked = time.monotonic()
         if self._last is not None and len(self._last.jobs) < _SHORT:
             most_age = _MOST_AGE

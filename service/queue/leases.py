@@ -321,7 +321,7 @@ def report(
         outbox.publish(connection, events, now=now)
         attempt_figures.record(connection, job, outcome, parsed, now)
         outbox.count(connection, job_tally.of_attempt(job, outcome, parsed, now))
-    # This job may be due again, or another job of this table that waited for this one.
+    # The job itself may be due again, or another job of the table that waited for this one.
     database.notifier.notify()
     job_trace.ended(ended)
     return ended

@@ -29,7 +29,7 @@ class LockSighting(Record):
     holder: str | None = None
     since: datetime | None = None  # When the lock was taken, or when this holder or a silent server was first seen.
     detail: str = ""  # Why the state is unknown.
-    # A value that a live holder keeps changing. It is for locks that show in no other way that the holder lives.
+    # A value that a live holder keeps changing, for locks that show in no other way that the holder lives.
     token: str | None = None
     token_since: datetime | None = None  # When the present `token` was first seen.
 
