@@ -1,1 +1,1 @@
-"""The tokens, sessions and stored secrets, and the audit trail."""
+"""Tokens, sessions, stored secrets, and the audit trail."""

@@ -17,7 +17,7 @@ _MOST_BYTES = 64 * 1024
 
 
 class Outcome(StrEnum):
-    """The outcome of a call: `DONE` below status 400, `FAILED` from 500 on, `REFUSED` between."""
+    """The outcome of a call: `DONE` for a status below 400, `REFUSED` below 500, and `FAILED` from 500 on."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -34,8 +34,8 @@ class Outcome(StrEnum):
 class AuditEntry(Record):
     """A call that changed something, or was refused.
 
-    `before` and `after` are the object as JSON (see `shown`), None where it did not exist. Both are None if nothing
-    changed.
+    `before` and `after` are the object as JSON (see `shown`); None means that it did not exist. Both are None if
+    nothing changed.
     """
 
     at: Annotated[datetime, Spec("When the call was made", examples=("2026-01-01T12:00:00Z",))]
@@ -67,8 +67,8 @@ class AuditEntry(Record):
     repeats: Annotated[
         int,
         Spec(
-            "Calls of the same caller that were refused within the minute after this one and got no entry of"
-            " their own; rounded down to a power of two",
+            "Calls of the same caller that were refused within the minute after this one and got no separate entry;"
+            " rounded down to a power of two",
             examples=(0,),
         ),
     ] = 0

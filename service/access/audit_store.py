@@ -29,16 +29,17 @@ def add(connection: Connection, entry: AuditEntry) -> int:
 
 
 def lock(connection: Connection, object_type: str, object_id: str) -> None:
-    """Waits until no other recorded transaction changes this object, so that the object does not change between the
-    caller's next read and its write. Must be the first statement of the transaction. SQLite needs no lock, because it
-    has one writer at a time."""
+    """Waits until no other recorded transaction changes this object. So the object does not change between the caller's
+    next read and its write. This must be the first statement of the transaction. SQLite needs no lock, because it has
+    only one writer at a time."""
     if connection.dialect.name == "postgresql":
         name = f"audit {object_type} {object_id}"
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(name, 0))))
 
 
 def set_outcome(connection: Connection, entry_id: int, status: int, problem: str | None) -> bool:
-    """Returns whether the entry exists. If its transaction was rolled back, there is none."""
+    """Adds the outcome to an entry. Returns whether the entry exists; if its transaction was rolled back, it does
+    not."""
     written = connection.execute(_a.update().where(_a.c.id == entry_id).values(status=status, problem=problem))
     return bool(written.rowcount)
 
@@ -54,8 +55,8 @@ def set_repeats(connection: Connection, entry_id: int, repeats: int) -> None:
 def page(
     connection: Connection, asked: PageRequest, *, outcomes: Collection[Outcome] = (), **among: Collection[str]
 ) -> Page[AuditEntry]:
-    """Returns a page of entries, newest first. `among` maps names of columns to the values that are selected; an empty
-    collection selects any."""
+    """Returns a page of entries, newest first. `among` maps names of columns to the selected values. An empty
+    collection selects all values."""
     query = sa.select(_a).where(
         *asked.within(_a.c.at), *(_a.c[name].in_(values) for name, values in among.items() if values)
     )

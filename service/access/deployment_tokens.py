@@ -1,4 +1,4 @@
-"""Stores tokens at the start of the service: those among the deployment's secrets, or a first one if there are none."""
+"""Stores tokens when the service starts: those that the deployment's settings have, or a first token if none exists."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ class SecretKeyMissingError(ConflictError):
     title = "The service has no key to encrypt secrets with"
     hint = "An administrator has to set GROUNDSKEEPER_SECRET_KEYS, with the same value on every replica."
     why = (
-        "Secrets of tables and webhooks are stored encrypted, and the service has neither a key of its settings nor one"
-        " of its own beside an SQLite database."
+        "Secrets of tables and webhooks are stored encrypted. The service has no key in its settings, and no key file"
+        " beside an SQLite database."
     )
     example = "GROUNDSKEEPER_SECRET_KEYS is not set."
 
@@ -20,12 +20,12 @@ class SecretUnreadableError(ConflictError):
     type = "secret-unreadable"
     title = "A stored secret cannot be decrypted: it was encrypted with another key"
     hint = (
-        "Add the old key to GROUNDSKEEPER_SECRET_KEYS; or send the secrets again: PATCH the table with its options, or"
+        "Add the old key to GROUNDSKEEPER_SECRET_KEYS. Or send the secrets again: PATCH the table with its options, or"
         " rotate the webhook's secret and set its headers."
     )
     why = (
-        "The secret was encrypted with a key that this replica does not have: the key was changed, or the replicas have"
-        " different ones."
+        "The secret was encrypted with a key that this replica does not have. The key was changed, or the replicas have"
+        " different keys."
     )
     example = "A secret of table tbl_0f3c2a9d5e7b1c44 cannot be decrypted."
 
@@ -56,19 +56,19 @@ class ProviderUnavailableError(GroundskeeperError):
     title = "The OpenID provider does not answer as it should"
     hint = "Try again later. Tokens of `groundskeeper token create` need no provider."
     why = (
-        "The service asks the provider for its metadata and its keys, and exchanges codes there. The provider could not"
-        " be reached, has not answered in time, or its answer was not usable."
+        "The service reads the provider's metadata and keys, and exchanges codes for tokens. The provider could not"
+        " be reached, has not answered in time, or has sent an answer that cannot be used."
     )
     example = "https://sso.example.com/.well-known/openid-configuration has not answered within 5 s."
 
 
 class LoginExpiredError(ForbiddenError):
     type = "login-expired"
-    title = "This log-in has not begun in this browser, or has ended already"
+    title = "This log-in was not begun in this browser, or has already ended"
     hint = "Log in again from the dashboard."
     why = (
-        "The provider sends the browser back with the state of a log-in. The browser has to be the one that began it,"
-        " in the last 10 min, and the same answer counts once. A browser that accepts no cookies cannot log in."
+        "The provider sends the browser back with the state of a log-in. The same browser must have begun this log-in"
+        " in the last 10 min, and each answer counts only once. A browser that accepts no cookies cannot log in."
     )
     example = "The provider's answer belongs to another log-in, perhaps of another tab."
 

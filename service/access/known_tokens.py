@@ -19,14 +19,14 @@ _MOST_KEPT = 1000
 
 
 class NotKnownError(Exception):
-    """The answer needs the database."""
+    """The answer cannot be given without reading the database."""
 
 
 class KnownTokens:
-    """Reads tokens and keeps them for a moment. A token that does not exist is not kept, so a new one is valid at once.
-    A change by this process takes effect at once, unless a call reads the token between the change and its commit.
-    Thread-safe. A method with `reads=False` raises NotKnownError if it
-    would have to read, and any other call may raise DatabaseUnavailableError."""
+    """Reads tokens and keeps them for a moment. A token that does not exist is not kept, so a new token is valid at
+    once. A change by this process takes effect at once, unless a call reads the token between the change and its
+    commit. Thread-safe. If `reads` is False, methods raise NotKnownError when they would have to read; otherwise they
+    may raise DatabaseUnavailableError."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""Limits the number of refused calls that get entries of their own in the audit trail."""
+"""Limits the number of refused calls that get separate entries in the audit trail."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class _Window:
 
 @dataclass(frozen=True)
 class Repeats:
-    """The number of further refused calls, to be stored with the caller's last entry."""
+    """The number of further refused calls. It is stored with the caller's last entry."""
 
     entry_id: int
     count: int
 
 
 class Refusals:
-    """Refused calls of the last minute, by caller. Each caller gets `OF_CALLER` entries a minute, and all callers
-    together `OF_ALL`. Further calls are only counted, and the count is stored when it reaches a power of two, so that a
-    flood of calls causes few writes. Thread-safe."""
+    """Refused calls of the last minute, by caller. Each caller gets at most `OF_CALLER` entries a minute, and all
+    callers together at most `OF_ALL`. Further calls are only counted. The count is stored each time it reaches a power
+    of two, so that even very many calls cause few writes. Thread-safe."""
 
     OF_CALLER = 10
     OF_ALL = 60

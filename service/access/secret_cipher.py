@@ -20,7 +20,7 @@ from service.model.errors import SettingsError
 class SecretCipher:
     """Encrypts with the first key and decrypts with any of them, so that a new key can be added in front.
 
-    A service without secrets needs no keys; without keys, both operations fail.
+    A service without secrets needs no keys. Without keys, encryption and decryption fail.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -40,7 +40,7 @@ class SecretCipher:
         return cls([Fernet.generate_key().decode()])
 
     def __reduce__(self) -> tuple[type[SecretCipher], tuple[Sequence[str]]]:
-        # A child process of the service gets the keys over a pipe.
+        # Pickling is allowed, because a child process of the service gets the keys over a pipe.
         return SecretCipher, (self._keys,)
 
     def seal(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Sessions of browsers: a browser sends its token once, and a cookie from then on. Only a hash of a cookie is
+"""Sessions of browsers. A browser sends its token once, and from then on a cookie. Only a hash of the cookie is
 stored."""
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Cookie:
 def opened(
     token: Token, now: datetime, lifetime: timedelta, *, session_id: str | None = None, id_token: str | None = None
 ) -> tuple[Cookie, Session]:
-    """Returns what the browser keeps, and what is stored. The session ends with its token at the latest."""
+    """Opens a session. Returns the cookie for the browser, and the session to store. The session ends no later than its
+    token."""
     cookie = Cookie(session_id or secrets.token_hex(8), secrets.token_hex(32))
     end = now + lifetime
     expires_at = end if token.expires_at is None else min(end, token.expires_at)

@@ -14,8 +14,8 @@ from service.model.record import Record
 
 
 class Role(StrEnum):
-    """reader < operator < admin: each includes the rights of the one before. A worker may only lease, send heartbeats
-    and report."""
+    """The roles. reader < operator < admin: each includes the rights of the role before it. A worker may only lease,
+    send heartbeats and report."""
 
     READER = "reader"
     OPERATOR = "operator"
@@ -31,18 +31,19 @@ class Role(StrEnum):
 RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
 
 
-# The latest end of a token: a day in the year 2999, so that its time can be shown in any zone.
+# The latest end of a token is in the year 2999, so that the time can be shown in any zone.
 _LAST_SECONDS = 32_472_144_000
 
 
 @dataclass(frozen=True)
 class Token(Record):
-    """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash.
+    """A stored token. `digest` is the hex SHA-256 of its secret. The secret has 256 random bits, so it needs no slow
+    hash.
 
     `groups` are the worker groups whose jobs the holder may lease; None means any, as in tokens of earlier versions.
 
-    `tables` are patterns of names, as in policies. The role holds on these tables; elsewhere the holder is a reader.
-    None means that the role holds everywhere.
+    `tables` are patterns of names, as in policies. The role holds for these tables; for all others the holder is a
+    reader. None means that the role holds for all tables.
 
     The token of a person whom the OpenID provider has identified has no secret and an empty digest; the person's
     sessions belong to it.
@@ -106,7 +107,8 @@ def issued(
     at: datetime,
     **more: Any,
 ) -> tuple[Bearer, Token]:
-    """Creates a token; `more` are further members of it. Returns what its holder sends, and what is stored."""
+    """Creates a token; `more` are further members of it. Returns the text that the holder sends, and the token to
+    store."""
     bearer = Bearer.new()
     return bearer, Token(bearer.id, name, role, digest(bearer.secret), created_at=at, **more)
 

@@ -1,5 +1,5 @@
-"""Store of bearer tokens. Rows are revoked, never deleted: a service that once had tokens must not become open
-again."""
+"""Store of bearer tokens. Tokens are revoked, but never deleted, because a service that once had tokens must not become
+open again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _last_change = [object()]
 
 
 def last_change() -> object:
-    """Returns an object that is another one after each change of a token by this process."""
+    """Returns an object. After each change of a token by this process, another object is returned."""
     return _last_change[0]
 
 
@@ -45,8 +45,8 @@ def add_if_absent(connection: Connection, token: Token) -> bool:
 
 
 def put_person(connection: Connection, person: Token) -> Token:
-    """Stores a person, or updates the stored name, role and tables. Returns what is stored: a revoked person stays
-    revoked."""
+    """Stores a person, or updates the stored name, role and tables. A revoked person stays revoked. Returns the stored
+    token."""
     _change()
     row = person.to_row()
     known = insert(connection, _t).values(row)
@@ -58,8 +58,8 @@ def put_person(connection: Connection, person: Token) -> Token:
 
 
 def current(connection: Connection, token: Token) -> Token | None:
-    """Returns the token as it is now; None if it is gone. A person who only calls with access tokens is not stored, and
-    then the given token is returned."""
+    """Returns the stored token as it is now; None if it is gone. A person who only uses access tokens is not stored, so
+    the given token is returned for such a person."""
     stored = find(connection, token.id)
     is_transient = token.is_person and (stored is None or stored.revoked_at is None)
     return token if is_transient else stored

@@ -1,1 +1,1 @@
-"""The registered tables, with what their owners declare and what polls have found."""
+"""The registered tables, with the declarations of their owners and the findings of polls."""

@@ -1,4 +1,4 @@
-"""Finds tables by the base paths that writers send, in whatever spelling."""
+"""Finds tables by the base paths that writers send. A writer may spell a path in another way than the service."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def find_table(connection: Connection, base_path: str) -> str | None:
 
 
 def find(base_path: str, look: Callable[[str], T | None]) -> T | None:
-    """Returns what `look` returns for the canonical form of this base path."""
-    # Most callers send the stored spelling. The look-up of links is left for the others, because the file system may
-    # hang.
+    """Returns the result of `look` for the canonical form of this base path."""
+    # Most callers send the stored spelling. Links are resolved only for the others, because the file system may hang.
     found = look(plain(base_path))
     if found is not None:
         return found

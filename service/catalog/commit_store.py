@@ -1,4 +1,4 @@
-"""Store of the completed instants of all tables, as far as polls have seen them."""
+"""Store of the completed instants of all tables that polls have seen."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _BRINGS_ROWS = sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(schema.lit
 # The same condition as `Commit.ingests`.
 _IS_WRITE = _c.c.action.in_(schema.literals(sorted(WRITING_ACTIONS)))
 _INGESTS = sa.and_(_IS_WRITE, _BRINGS_ROWS, _c.c.file_groups > 0)
-# The order of the timeline is that of completion times; table versions before 8 have none, so there the requested time
-# counts.
+# The order of the timeline is that of completion times. Table versions before 8 have no completion times, so the
+# requested times are used for them.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
 
 
@@ -62,15 +62,15 @@ _LAST_RUN = {
     .limit(1)
     for column in ("action", "operation")
 }
-# The sum is a floating-point number, so that it does not overflow.
+# The sum is computed as a floating-point number, so that it does not overflow.
 _COUNTED = sa.select(
     sa.func.count(),
     sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0),
     sa.func.min(_c.c.completed_at),
 ).where(_OF_TABLE, _INGESTS)
 _INSTANT = sa.bindparam("instant", type_=sa.String)
-# The last of the commits that were requested by an instant, in the order of the timeline. The limit spares a table with
-# very many commits.
+# The last, in the order of the timeline, of the commits that were requested no later than an instant. The limit keeps
+# the query fast for a table with very many commits.
 _BY = (
     sa.select(_TIMELINE_TIME.label("at"))
     .where(_OF_TABLE, _IS_WRITE, _c.c.requested_time <= _INSTANT)
@@ -109,12 +109,12 @@ _COUNTED_SINCE = _COUNTED.where(sa.bindparam("since", type_=sa.String) < _TIMELI
 def record(connection: Connection, found: Iterable[Commit], seen_at: datetime) -> list[Commit]:
     """Adds the commits that are not stored yet, in the order given, and returns them with their ids and `seen_at`.
 
-    If two callers record the same commit at once, only one of them gets it returned.
+    If two callers record the same commit at once, it is returned to only one of them.
     """
     commits = list(found)
     if not commits:
         return []
-    # The rows are inserted in the order given, so that their ids grow with it.
+    # The rows are inserted in the order given, so that their ids grow in this order.
     rows = connection.execute(_INSERTS[connection.dialect.name], [_values(commit, seen_at) for commit in commits])
     ids = {(table_id, requested, action): commit_id for commit_id, table_id, requested, action in rows}
     keyed = ((commit, ids.pop((commit.table_id, commit.requested_time, commit.action), None)) for commit in commits)
@@ -141,14 +141,14 @@ def is_known(connection: Connection, table_id: str, requested_time: str) -> bool
 
 
 def find_known(connection: Connection, base_path: str, requested_time: str) -> tuple[str, bool] | None:
-    """Returns the id of the table with this canonical base path, and `is_known` of an instant; None if there is no such
-    table."""
+    """Returns the id of the table with this canonical base path, and whether its instant is known (`is_known`). Returns
+    None if there is no such table."""
     found = connection.execute(_FIND_KNOWN, {"of_path": base_path, "of_instant": requested_time}).one_or_none()
     return found and (found.id, found.is_known)
 
 
 def known_of(connection: Connection, table_id: str, requested_times: Collection[str]) -> set[str]:
-    """Returns the instants among these that are recorded as completed."""
+    """Returns those of these instants that are recorded as completed."""
     query = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.requested_time.in_(requested_times))
     return set(connection.execute(query).scalars())
 
@@ -190,9 +190,8 @@ def _page(shape: Shape, of_table: bool, actions: tuple[str, ...]) -> sa.Select[A
 def since_run(connection: Connection, table_id: str, run: str) -> Since:
     """Counts what writers have committed since the last `COMPACTION`, `CLUSTERING` or `CLEAN`.
 
-    Counts from the time at which the run was *requested*, as Hudi does
-    (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`, 1.2): commits that completed during the run are not in its
-    result.
+    Counting begins when the run was *requested*, because the run's result does not include commits that completed
+    during it. Hudi counts in the same way (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`, 1.2).
     """
     query = _LAST_RUN["action" if run == CLEAN else "operation"]
     last = connection.execute(query, {"of_table": table_id, "run": run}).one_or_none()
@@ -207,11 +206,11 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
 
 
 def since_freed(connection: Connection, table_id: str, instant: str, *, has_sessions: bool) -> int:
-    """Returns how many commits completed after all those that were requested by an instant. A cleaning that retains no
-    more of them may delete files that this instant took out of use.
+    """Returns how many commits completed after all commits that were requested no later than this instant. A cleaning
+    that retains at most this many commits may delete files that this instant took out of use.
 
-    `has_sessions`: sessions of Spark SQL write the table, so only commits of writers are retained
-    (`jobs.protocol.clean_retention.commits_to_retain`).
+    `has_sessions` says that sessions of Spark SQL write the table. Only commits of writers are retained then, so only
+    these are counted (`jobs.protocol.clean_retention.commits_to_retain`).
     """
     query = _WRITES_SINCE if has_sessions else _COMMITS_SINCE
     return int(connection.execute(query, {"of_table": table_id, "instant": instant}).scalar_one())
@@ -224,9 +223,10 @@ def completed_at(connection: Connection, table_id: str, instant: str) -> datetim
 
 
 def first_needed(connection: Connection, table_id: str, seen: str) -> str:
-    """Returns the instant from which on a consumer that has read up to `seen` needs what was replaced, as
-    `jobs.protocol.consumers` does: the earliest of this commit and of those that completed later. If `seen` is unknown,
-    the last commit before all later ones counts; without one everything is needed."""
+    """Returns the first instant whose replaced files a consumer needs that has read up to `seen`, as
+    `jobs.protocol.consumers` does. The result is the earliest requested time among this commit and those that completed
+    later. If the commit `seen` is unknown, the last commit that completed before all commits requested later is used
+    instead; if there is none, all replaced files are needed."""
     given = {"of_table": table_id, "instant": seen}
     last = connection.execute(_ONE, given).one_or_none()
     if last is None:
@@ -248,21 +248,22 @@ def is_any_between(connection: Connection, table_id: str, instant: str, until: s
 
 
 def ingested(connection: Connection, table_id: str, since: datetime, until: datetime) -> tuple[int, datetime | None]:
-    """Returns the number of commits of writers that completed in a period (`until` exclusive), and when the first of
-    them did."""
+    """Returns how many commits of writers completed in a period (`until` exclusive), and when the first of them
+    completed."""
     given = {"of_table": table_id, "after": since, "before": until}
     found, first_at = connection.execute(_INGESTED, given).one()
     return found, first_at
 
 
 def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:
-    """Returns when the first commit completed that `since_run` counts for compactions; None without one."""
+    """Returns when the first commit after the last compaction completed, by the count of `since_run`; None without
+    one."""
     found: datetime | None = connection.execute(_OLDEST_LOG, {"of_table": table_id}).scalar()
     return found
 
 
 def since_run_among(commits: Sequence[Commit], run: str) -> Since:
-    """Counts like `since_run`, if these are all commits of a table, in the order of their completion."""
+    """Counts like `since_run`. `commits` must be all commits of a table, in the order of their completion."""
     runs = [each for each in commits if run == (each.action if run == CLEAN else each.operation)]
     counted = [each for each in commits if each.ingests]
     if runs:
@@ -284,14 +285,14 @@ def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None
 def completed_between(
     connection: Connection, table_id: str, since: datetime, before: datetime, limit: int
 ) -> list[datetime]:
-    """Returns when the last commits of this time completed, the latest first, at most `limit` of them."""
+    """Returns when the commits of a period completed, the latest first. Only the last `limit` of them are returned."""
     is_between = sa.and_(_c.c.completed_at >= since, _c.c.completed_at < before)
     query = sa.select(_c.c.completed_at).where(_c.c.table_id == table_id, is_between)
     return list(connection.execute(query.order_by(_c.c.completed_at.desc()).limit(limit)).scalars())
 
 
 def upserts(connection: Connection, table_id: str, since: datetime, limit: int) -> list[tuple[int, int]]:
-    """Returns the numbers of partitions and file groups that the latest upserts since this time touched."""
+    """Returns, for each of the latest upserts since `since`, how many partitions and file groups it touched."""
     is_upsert = sa.and_(_OF_TABLE, _c.c.operation == UPSERT, _c.c.completed_at >= since, _c.c.file_groups > 0)
     query = sa.select(_c.c.partitions, _c.c.file_groups).where(is_upsert).order_by(_c.c.completed_at.desc())
     rows = connection.execute(query.limit(limit), {"of_table": table_id})
@@ -301,7 +302,8 @@ def upserts(connection: Connection, table_id: str, since: datetime, limit: int) 
 def prune(connection: Connection, *, before: datetime, limit: int) -> int:
     """Removes at most `limit` commits seen before `before`, and returns how many.
 
-    Keeps a table's newest commit, and those still in its active timeline: otherwise polls would take them for new.
+    A table's newest commit, and commits that are still on its active timeline, stay. Otherwise polls would find them as
+    new commits.
     """
     w = schema.watches
     other = _c.alias()

@@ -1,4 +1,4 @@
-"""Consumers of a table: readers that follow its commits, and tell how far each has come."""
+"""Consumers of a table. A consumer is a reader that follows the table's commits, and reports how far it has read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Consumer(Documented):
     seen_at: Annotated[datetime, Spec("When it reported last")]
 
     def expires_at(self, hours: int) -> datetime:
-        """Returns when a silent consumer counts as gone; `hours` is a setting of the cleaning policy."""
+        """Returns when the consumer counts as gone unless it reports again. `hours` is a setting of the cleaning
+        policy."""
         return self.seen_at + timedelta(hours=hours)
 
     def is_stale(self, hours: int, now: datetime) -> bool:
@@ -29,5 +30,5 @@ class Consumer(Documented):
 
 
 def awaited(consumers: Iterable[Consumer], hours: int, now: datetime) -> list[Consumer]:
-    """Returns the consumers that count, the one furthest behind first."""
+    """Returns the consumers that do not count as gone, the one furthest behind first."""
     return sorted((each for each in consumers if not each.is_stale(hours, now)), key=lambda each: each.instant)

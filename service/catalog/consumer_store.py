@@ -20,7 +20,8 @@ OF_TABLE = _consumers.all_of(_consumers.select().where(_c.c.table_id == sa.bindp
 
 
 def put(connection: Connection, consumer: Consumer) -> bool:
-    """Inserts or updates a consumer of a table that exists; returns whether it is new. `created_at` stays."""
+    """Inserts or updates a consumer; the table must exist. Returns whether the consumer is new. An update keeps
+    `created_at`."""
     key = {"table_id": consumer.table_id, "name": consumer.name}
     known = _find(connection, consumer.table_id, consumer.name)
     changed = {"instant": consumer.instant, "seen_at": consumer.seen_at}

@@ -62,7 +62,7 @@ def _wake(dialect: str) -> sa.Insert:
 
 def wake_all(connection: Connection, now: datetime) -> None:
     """Does the same as `wake` for every table that was ever polled."""
-    # A fixed order of the locks keeps two concurrent calls from a deadlock.
+    # Rows are locked in a fixed order, so that two concurrent calls cannot block each other for ever.
     later = sa.select(_p.c.table_id).where(_p.c.next_decision_at > now).order_by(_p.c.table_id).with_for_update()
     connection.execute(
         _p.update()
@@ -72,7 +72,8 @@ def wake_all(connection: Connection, now: datetime) -> None:
 
 
 def wake_deferred(connection: Connection, now: datetime, limit: int, *, capacities: Collection[str]) -> None:
-    """Makes due at most `limit` of the tables that wait for one of these `capacities`, the longest waiting first."""
+    """Makes decisions due about at most `limit` of the tables that wait for one of these `capacities`; those that have
+    waited the longest come first."""
     first = (
         sa.select(_p.c.table_id)
         .where(
@@ -94,12 +95,13 @@ def wanted_capacity(connection: Connection, now: datetime) -> list[str]:
 
 
 def due(connection: Connection, now: datetime, limit: int) -> list[str]:
-    """Returns the due tables, longest due first, without a claim."""
+    """Returns the due tables without claiming them, the longest due first."""
     return list(connection.execute(_DUE, {"now": now, "most": limit}).scalars())
 
 
 def claim(connection: Connection, table_id: str, now: datetime) -> bool:
-    """Locks a due table until the transaction ends. Returns False if another service has it or has just decided."""
+    """Locks a due table until the transaction ends. Returns False if another replica has locked it or has just
+    decided."""
     return connection.execute(_CLAIM, {"of_table": table_id, "now": now}).first() is not None
 
 
@@ -117,5 +119,5 @@ def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, 
 
 
 def _earlier(column: sa.ColumnElement[datetime], at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:
-    """Returns the earlier of both times; PostgreSQL and SQLite have no common function for that."""
+    """Returns the earlier of both times. PostgreSQL and SQLite have no common function for this."""
     return sa.case((column > at, at), else_=column)

@@ -19,7 +19,8 @@ _CONNECT_SECONDS = 3.0
 
 
 def check_declared(table: Table, permissions: Permissions) -> None:
-    """Checks a registered table, without accessing its storage: the settings may have changed since.
+    """Checks a registered table again, without accessing its storage, because the settings may have changed since its
+    registration.
 
     Raises PathForbiddenError, OptionNotAllowedError.
     """
@@ -34,14 +35,16 @@ def check_metastore(kind: JobKind, params: Mapping[str, Any], permissions: Permi
 
 
 def check_declarations(table: Table, permissions: Permissions, lock_hosts: Collection[str] = ()) -> None:
-    """Checks new declarations, follows links to the file of the lock, and connects to its servers on `lock_hosts`.
+    """Checks new declarations. Follows links to the file of the lock, and connects to those of the lock's servers that
+    are among `lock_hosts`.
 
-    Entries of `lock_hosts` are names or addresses, with a port or for any port. Raises OptionNotAllowedError,
-    LockUnavailableError.
+    Entries of `lock_hosts` are names or addresses. An entry without a port allows each port. Raises
+    OptionNotAllowedError, LockUnavailableError.
     """
     _refuse([*permissions.refused_options(table), *permissions.refused_lock_file(table)])
     servers = servers_of(table.lock)
-    # The service connects only to these hosts; else a registration could be used to find open ports in its network.
+    # The service connects only to these hosts, because otherwise a registration could be used to find open ports in
+    # its network.
     may_connect = all(is_among(lock_hosts, host, port) for host, port in servers)
     if may_connect and (reason := unreachable(servers, _CONNECT_SECONDS)):
         raise LockUnavailableError(f"{reason}.")

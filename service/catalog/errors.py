@@ -1,4 +1,4 @@
-"""Errors about what is registered with a table."""
+"""Errors about consumers and other facts that are registered with a table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from service.model.errors import GroundskeeperError, NotFoundError
 class ConsumerNotFoundError(NotFoundError):
     type = "consumer-not-found"
     title = "The table has no consumer of this name"
-    hint = "GET /v1/tables/{id}/consumers lists them; PUT registers one."
+    hint = "GET /v1/tables/{id}/consumers lists the consumers; PUT registers one."
     why = (
-        "Consumers are known by the names under which they report how far they have come. The named consumer has never"
-        " reported, or was deleted."
+        "A consumer has a name, under which it reports how far it has read. The named consumer has never reported, or"
+        " was deleted."
     )
     example = "There is no consumer orders-to-warehouse of table tbl_0f3c2a9d5e7b1c44."
 

@@ -1,4 +1,4 @@
-"""The owner and the tags of a table: which words are allowed, and filters of tables by owner and tags."""
+"""The owner and the tags of a table: which texts are allowed, and filters of tables by owner and tags."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _TEXT = r"[^\x00-\x1f\x7f]"
 TAG_KEY = rf"^{_KEY}$"
 TAG_VALUE = rf"^{_TEXT}{{0,128}}$"
 TAG = rf"^{_KEY}(?:={_TEXT}{{0,128}})?$"
-"""A tag as a filter names it: a key, or a key with its value."""
+"""The form of a tag in a filter: a key, or a key with its value."""
 OWNER = rf"^{_TEXT}{{1,200}}$"
 MOST_TAGS = 32
 MOST_NAMED = 20
-"""The most owners, and the most tags, that a filter names."""
+"""A filter names at most this many owners, and at most this many tags."""
 
 
 def fits(value: str, pattern: str) -> bool:
-    """Returns whether a value from elsewhere matches one of these patterns, and has no secret."""
+    """Returns whether a value that does not come from a user matches this pattern, and contains no secret."""
     return re.fullmatch(pattern, value) is not None and redacted(value) == value
 
 
@@ -30,8 +30,8 @@ def fits(value: str, pattern: str) -> bool:
 class TableSelection:
     """A filter of tables. Empty collections select all tables."""
 
-    owners: Collection[str] = ()  # The table has one of them.
-    tags: Collection[str] = ()  # The table has all of them, each `key` or `key=value`.
+    owners: Collection[str] = ()  # The table's owner is one of these.
+    tags: Collection[str] = ()  # The table has all of these tags. Each is `key` or `key=value`.
 
     @property
     def is_open(self) -> bool:

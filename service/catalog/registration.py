@@ -1,4 +1,4 @@
-"""A registered table, with the owner's declarations that the table itself does not record."""
+"""A registered table, with declarations by its owner about facts that the table itself does not record."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlinkWriter:
-    """The Flink job that writes a table, so that the service can stop it for a while."""
+    """The Flink job that writes a table. The service can stop it for a while."""
 
     rest_url: str  # The cluster's REST API.
     job: str  # Name or id.
-    savepoint_folder: str | None = None  # None is the cluster's own.
+    savepoint_folder: str | None = None  # None means the folder that the cluster is configured with.
     restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT  # The way to start the job again after each stop.
 
 
@@ -48,10 +48,10 @@ class Writers(JsonMapped):
         str | None, Spec("Declared: the last commit of a sink for Kafka Connect that is gone; null if not declared")
     ] = None
     declared_at: datetime | None = None  # None if an earlier version of the service stored the declaration.
-    engines_at: datetime | None = None  # When engines were declared *again*; earlier sightings do not count any more.
+    engines_at: datetime | None = None  # When engines were last declared *again*. Earlier sightings no longer count.
 
     def detected(self, sightings: Sightings) -> dict[WriterEngine, Sighting]:
-        """Returns the sightings that count: those after the owner last declared the engines again."""
+        """Returns the sightings that count, which are those after the owner last declared the engines again."""
         return {
             engine: sighting
             for engine, sighting in sightings.items()
@@ -64,8 +64,8 @@ class Writers(JsonMapped):
         return tuple(engine for engine in WriterEngine if engine in known)
 
     def are_stopped(self, sightings: Sightings) -> bool:
-        """Returns whether the owner declared the writers stopped and no Flink job has been seen since, because a Flink
-        job continues by itself."""
+        """Returns whether the owner declared the writers stopped, and no Flink job was seen since then. Flink jobs
+        matter because they continue by themselves."""
         flink = sightings.get(WriterEngine.FLINK)
         is_contradicted = flink is not None and self.declared_at is not None and flink.last_seen > self.declared_at
         return self.stopped and not is_contradicted
@@ -76,10 +76,11 @@ _BUCKETED = {BucketIndexKind.SIMPLE.value, BucketIndexKind.CONSISTENT_HASHING.va
 
 @dataclass(frozen=True)
 class Readers(JsonMapped):
-    """The owner's declarations about the programs that read the table. `hudi_version` is the oldest one among them."""
+    """The owner's declarations about the programs that read the table. `hudi_version` is the oldest version among
+    them."""
 
     hudi_version: str | None = None
-    reads_per_day: float | None = None  # None if unknown: then what was seen counts (`service.outcome.reads`).
+    reads_per_day: float | None = None  # If None, the observed reads count (`service.outcome.reads`).
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,8 @@ class Registration(Record):
 
     @property
     def flink_restart(self) -> FlinkRestart:
-        """Returns the way in which Flink must start after file groups were replaced.
-
-        Hudi does not store which index its writers use. Buckets are assumed only if the owner has declared them or the
-        file ids show them.
-        """
+        """How Flink must be started after file groups were replaced. Hudi does not store which index its writers use,
+        so a bucket index is assumed only if the owner has declared one or the file ids show one."""
         return FlinkRestart.FROM_SAVEPOINT if self.has_buckets else FlinkRestart.WITHOUT_STATE
 
     @property
@@ -116,12 +114,13 @@ class Registration(Record):
         return self.index is not None or layout.get("kind") in _BUCKETED
 
     def check_readable(self, cipher: SecretCipher) -> None:
-        """Raises SecretUnreadableError if a secret cannot be decrypted, so that no worker can work on the table."""
+        """Raises SecretUnreadableError if a secret cannot be decrypted. No worker could work on the table then."""
         for options in (self.lock.options, self.hudi_options):
             opened(cipher, options)
 
     def to_contract(self, sightings: Sightings, cipher: SecretCipher) -> Table:
-        """Returns the data that a worker needs, with all secrets. `sightings` are those of the table's engines.
+        """Returns the data that a worker needs, with all secrets. `sightings` are those of the engines that write the
+        table.
 
         Raises SecretUnreadableError.
         """

@@ -1,4 +1,4 @@
-"""Samples of tables: how their backlogs and files develop."""
+"""Samples of tables, which show how their backlogs and files change over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sample(Documented):
     log_bytes: Annotated[int, Spec("Size of the current log files, which wait for a compaction", examples=(4096,))]
     base_bytes: Annotated[int, Spec("Size of the current base files", examples=(10240,))]
     delta_commits: Annotated[
-        int, Spec("Commits of writers since the last compaction; 0 of a copy-on-write table", examples=(4,))
+        int, Spec("Commits of writers since the last compaction; 0 for a copy-on-write table", examples=(4,))
     ]
     file_groups: Annotated[int, Spec(examples=(8,))]
     base_files: Annotated[int, Spec("Number of current base files", examples=(8,))]

@@ -1,7 +1,7 @@
-"""Store of samples, at most one of a table for each five minutes, hour and day.
+"""Store of samples. Each table has at most one sample for each five minutes, one for each hour, and one for each day.
 
-A sample is written to all three at once and replaces the earlier one of the same time slot, so that thinning only has
-to delete: five-minute samples after a day, hourly ones after a month.
+A sample is written to the present five minutes, hour and day at once, and replaces the earlier one there. So later only
+rows have to be deleted: five-minute samples after a day, and hourly samples after a month.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SHORT, _HOUR, _DAY = 300, 3600, 86_400
 _TABLES_AT_ONCE = 500
 
 _STEPS_KEPT = ((_SHORT, timedelta(days=1), _HOUR), (_HOUR, timedelta(days=30), _DAY))
-"""The seconds of each step, how long its samples are kept, and the seconds of the next step. The end of the kept time
-is rounded to the beginning of a sample of the next step, so that there is no gap."""
+"""For each step: its length in seconds, how long its samples are kept, and the length of the next step. The time up to
+which samples are deleted is rounded to the beginning of a sample of the next step, so that there is no gap."""
 
 
-# The day is read from hourly samples, which are a twelfth of the rows; only the last two hours are read every five
-# minutes. The two steps are rows of their own, because SQLite would otherwise search the samples of all tables by their
-# times instead of those of each table.
+# The last day is read from hourly samples, which are a twelfth of the rows. Only the last two hours are read from
+# five-minute samples. The two steps are rows of a joined table. Otherwise SQLite would search the samples of all tables
+# by their times, not those of each table.
 _STEPS = sa.union_all(
     *(
         sa.select(sa.literal(step).label("step"), sa.bindparam(since, type_=sa.BigInteger).label("since"))
@@ -46,7 +46,7 @@ _OF_LAST_DAY = (
 
 
 def record(connection: Connection, samples: Mapping[str, Sample]) -> None:
-    """Writes a sample of each table, which replaces an earlier one of the same five minutes, hour or day."""
+    """Writes a sample of each table. The sample replaces earlier ones of the same five minutes, hour and day."""
     rows = [
         {"table_id": table_id, "step": step, "slot": _slot(sample.at, step), **vars(sample)}
         for table_id, sample in samples.items()
@@ -64,8 +64,8 @@ def of_table(
     until: datetime | None = None,
     limit: int,
 ) -> list[Sample]:
-    """Returns the newest `limit` samples from `since` to `until` (exclusive), oldest first: one for each five minutes
-    of the last day, each hour of the last month, and each day before."""
+    """Returns the newest `limit` samples from `since` to `until` (exclusive), oldest first. There is one for each five
+    minutes of the last day, for each hour of the last month, and for each day before."""
     parts, end = [], None
     for step, kept, slot in _STEPS_KEPT:
         begin = _begin(now - kept, slot)
@@ -91,8 +91,9 @@ def of_tables(
     *,
     before: timedelta = timedelta(0),
 ) -> dict[str, list[Sample]]:
-    """Returns the samples of these tables in a period and `before` it, oldest first, by table id: one for each five
-    minutes if the period lies in the last day, else one for each hour of the last month, and for each day before."""
+    """Returns, by table id, the samples of these tables in a period and in the time `before` it, oldest first. There is
+    one for each five minutes if the period lies in the last day; else one for each hour of the last month and for each
+    day before."""
     step = next((each for each, kept, _ in _STEPS_KEPT if since >= now - kept), _DAY)
     names = [each.name for each in dataclasses.fields(Sample)]
     found: defaultdict[str, list[Sample]] = defaultdict(list)
@@ -109,8 +110,9 @@ def of_tables(
 def log_ratios(
     connection: Connection, table_ids: Collection[str], now: datetime, points: int
 ) -> dict[str, list[float]]:
-    """Returns the log bytes of each table divided by its base bytes, at `points` equidistant moments: from a day ago,
-    or from the first sample of a younger table, to now. A sample's ratio holds until the next sample."""
+    """Returns the log bytes of each table divided by its base bytes, at `points` equidistant moments. The moments reach
+    from a day ago, or from the first sample of a younger table, to now. A sample's ratio is valid until the next
+    sample."""
     day_ago, hours_ago = now - timedelta(days=1), now - timedelta(hours=2)
     samples: defaultdict[str, list[tuple[datetime, float]]] = defaultdict(list)
     since = {"since_hour": _slot(day_ago, _HOUR) - 1, "since_short": _slot(hours_ago, _SHORT)}
@@ -127,15 +129,15 @@ def _at_intervals(
     if len(set(ratios)) == 1:
         return ratios[:1] * points
     begin = max(begin, samples[0][0])
-    # Numbers take a fifth of the time of dates.
+    # Computing with numbers takes a fifth of the time of computing with dates.
     times = [(at - begin).total_seconds() for at, _ in samples]
     between = (end - begin).total_seconds() / (points - 1)
     return [ratios[max(0, bisect_right(times, between * number) - 1)] for number in range(points)]
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:
-    """Deletes up to `limit` samples that are from before `before`, or older than samples of their step are kept.
-    Returns how many."""
+    """Deletes up to `limit` samples that are older than `before`, or for whose step the time of keeping is over.
+    Returns how many were deleted."""
     ends = [(step, max(before, _begin(now - kept, slot))) for step, kept, slot in _STEPS_KEPT] + [(_DAY, before)]
     deleted = 0
     for step, end in ends:

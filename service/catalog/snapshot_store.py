@@ -1,4 +1,4 @@
-"""Store of table snapshots, kept by partition so that a poll writes only what changed."""
+"""Store of table snapshots. Each partition is a row, so that a poll writes only the partitions that have changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Stored:
     """A snapshot without its partitions."""
 
     snapshot: TableSnapshot
-    # The config in force (its instant, expressions and default) and those before it.
+    # The hashing config in force (its instant, expressions and default), and those before it.
     hashing_config: Mapping[str, Any] | None = field(default=None)
 
 
@@ -97,8 +97,8 @@ def save(connection: Connection, stored: Stored) -> TableSnapshot:
 
 
 def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[PartitionDetail]]]) -> list[TableSnapshot]:
-    """Saves the first snapshots of tables, with all partitions. Returns the completed snapshots as `save` does, without
-    reading the partitions again."""
+    """Saves the first snapshots of tables, with all partitions. Returns the completed snapshots, as `save` does, but
+    without reading the partitions again."""
     snapshots, rows, partitions = [], [], []
     for stored, details in found:
         snapshot = _with_totals(stored.snapshot, [each.state for each in details])
@@ -112,15 +112,15 @@ def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[Partition
 
 def _values(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
-    # Columns for `table_statistics` are derived from the sizes.
+    # The columns that `table_statistics` reads are derived from the sizes.
     return {"taken_at": snapshot.taken_at, "summary": {**_summary(snapshot, hashing_config), **sizes}}
 
 
 def save_partitions(
     connection: Connection, table_id: str, listed: Collection[str] | None, found: Iterable[PartitionDetail]
 ) -> None:
-    """Replaces the stored partitions by those in `found`. `listed` are the paths that were listed, None for all; a
-    listed partition that is not in `found` is deleted."""
+    """Stores the partitions in `found`. `listed` are the paths that were listed; None means all. A listed partition
+    that is not in `found` is deleted."""
     rows = [_partition_values(table_id, detail) for detail in found]
     if listed is None:
         connection.execute(_DELETE_PARTITIONS, {"of_table": table_id})
@@ -130,7 +130,7 @@ def save_partitions(
 
 
 def _with_totals(snapshot: TableSnapshot, states: Sequence[PartitionState]) -> TableSnapshot:
-    """Does the same as `_completed` with all partitions of a table."""
+    """Does the same as `_completed`, with all partitions of a table at hand instead of in the database."""
     by_path = sorted((each for each in states if each.largest_bucket_bytes), key=lambda each: each.path)
     totals = Totals.of(states)
     return dataclasses.replace(
@@ -156,13 +156,13 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
 
 def _number(name: str) -> sa.ColumnElement[int]:
     """Returns a number in the state of a partition, 0 if the state lacks it."""
-    # The value is passed as text, since PostgreSQL would take it as an integer of 32 bits.
+    # The value is passed as text, because PostgreSQL would take a number as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
 
 
 def _totals() -> sa.Select[Any]:
     small, logs, groups = _number("small_files"), _number("log_files"), _number("file_groups")
-    # The quotient is multiplied as a float, because the product may be too large for the integers of a database.
+    # The product may be too large for an integer of the database, so it is computed as a float.
     has_logs = sa.case((logs < groups, sa.cast(logs, sa.Float) / sa.func.nullif(groups, 0)), else_=1.0)
     derived = {
         "mergeable_files": sa.case((small > 1, small), else_=0),
@@ -226,7 +226,7 @@ def forget(connection: Connection, table_id: str) -> None:
 
 
 def forget_metadata_table(connection: Connection, table_id: str) -> None:
-    """Deletes the state of the metadata table, so that the next poll of a changed table reads it."""
+    """Deletes the state of the metadata table, so that the next poll that finds the table changed reads it again."""
     stored = find(connection, table_id)
     if stored is not None and stored.snapshot.metadata_table is not None:
         save(

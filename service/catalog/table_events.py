@@ -1,6 +1,6 @@
 """Events about a registered table.
 
-The ids of events are derived from what happened, so an event that is published twice is stored once.
+An event's id is derived from what happened, so an event that is published twice is stored only once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from service.catalog.registration import Registration
 from service.events.event import Event, EventType, event_id
 
 UNHEALTHY_AFTER = 3
-"""Failed polls in a row after which `table.unhealthy` is published: storage often fails once."""
+"""`table.unhealthy` is published after this many failed polls in a row. A single failure of the storage is common."""
 
 
 def table_registered(table: Registration, at: datetime) -> Event:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from service.access.secret_cipher import SecretCipher
 
 _PREFIX = "groundskeeper-sealed:"
-"""Marks an encrypted value. A value that a user sends with this prefix is encrypted too, so the mark is never wrong."""
+"""Marks an encrypted value. If a user sends a value with this prefix, the value is encrypted too, so the mark is never
+wrong."""
 
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:
@@ -24,8 +25,8 @@ def masked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def sealed(cipher: SecretCipher, sent: Mapping[str, str], stored: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Returns options for the store, with secrets encrypted. A mask in `sent` stands for the value in `stored`, which
-    is kept even if no key can decrypt it.
+    """Returns options to be stored, with secrets encrypted. A mask in `sent` stands for the value in `stored`, which is
+    kept even if no key can decrypt it.
 
     Raises SecretKeyMissingError.
     """
@@ -40,7 +41,7 @@ def sealed(cipher: SecretCipher, sent: Mapping[str, str], stored: Mapping[str, s
 
 
 def without_masks(sent: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """Returns what was sent, without the masks that stand for stored values."""
+    """Returns the sent options, without those whose masks stand for stored values."""
     return {key: value for key, value in sent.items() if value != MASK or key not in stored}
 
 

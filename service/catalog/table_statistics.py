@@ -25,18 +25,18 @@ class TableStatistics:
 
     tables: int = 0
     unreadable: int = 0  # Tables whose last polls failed.
-    with_gap: int = 0  # Tables of which some commits were archived before a poll saw them.
+    with_gap: int = 0  # Tables with commits that were archived before a poll saw them.
     next_poll_at: datetime | None = None  # When the first poll is due.
     log_bytes: int = 0
     base_bytes: int = 0
     largest_log_bytes: int = 0
-    delta_commits: int = 0  # Most commits since the last compaction of a merge-on-read table.
-    timeline_commits: int = 0  # Most completed commits on an active timeline.
+    delta_commits: int = 0  # The largest number of commits since the last compaction of a merge-on-read table.
+    timeline_commits: int = 0  # The largest number of completed commits on an active timeline.
 
 
 @dataclass(frozen=True)
 class TableBacklog(Documented):
-    """What a table's services have not done yet."""
+    """The work that the table services of a table have not done yet."""
 
     log_bytes: Annotated[int, Spec("Size of the log files of all partitions", examples=(3328599654,))]
     base_bytes: Annotated[int, Spec("Size of the latest base files of all partitions", examples=(2040109465,))]
@@ -88,8 +88,8 @@ class _Since(msgspec.Struct):
 
 
 class _Summary(msgspec.Struct):
-    """The members of a stored snapshot that a backlog needs. Parsing them here is several times as fast as in the
-    database."""
+    """The members of a stored snapshot that a backlog needs. Parsing the snapshot here is several times as fast as
+    parsing it in the database."""
 
     since_compaction: _Since
     totals: _Totals | None = None

@@ -32,7 +32,7 @@ def register(connection: Connection, table: Registration) -> None:
     try:
         with connection.begin_nested():
             connection.execute(_t.insert().values(table.to_row()))
-            # The service watches the table from now on; its first poll is due at once.
+            # The service watches the table from now on. The first poll is due at once.
             connection.execute(
                 schema.watches.insert().values(
                     table_id=table.id, next_poll_at=table.created_at, has_pending=False, failures=0
@@ -60,7 +60,7 @@ _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
-    """Returns a table. Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding
+    """Returns a table. Raises TableNotFoundError. If `for_update` is true, nobody else can change the table, or add
     jobs to it, until the transaction ends."""
     table = _tables.one(connection, _GET_LOCKED if for_update else _GET, {"of_table": table_id})
     return existing(table, table_id)
@@ -104,8 +104,8 @@ def page(
     path: str | None = None,
     selection: TableSelection | None = None,
 ) -> Page[Registration]:
-    """Returns a page of tables in the order of their registration. `name` is a glob, `path` a base path or a folder
-    above; the times are those of the registration."""
+    """Returns a page of tables in the order of their registration. `name` is a glob. `path` is a base path, or a folder
+    above base paths. The times are those of registration."""
     query = _page(asked.shape, name, path, None if selection is None or selection.is_open else selection)
     tables = _tables.many(connection, query, asked.given(_t.c.id))
     return page_of(tables, asked.limit, lambda table: (table.created_at, table.id))
@@ -123,8 +123,8 @@ def _page(shape: Shape, name: str | None, path: str | None, selection: TableSele
 
 
 def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | None) -> list[sa.ColumnElement[bool]]:
-    """Returns the condition that a row belongs to a table of the selection; an empty list if all tables are
-    selected."""
+    """Returns a list with the condition that a row belongs to a table of the selection; the list is empty if all tables
+    are selected."""
     conditions = _selected(selection)
     return [table_id.in_(sa.select(_t.c.id).where(*conditions))] if conditions else []
 
@@ -186,7 +186,7 @@ def change(connection: Connection, table: Registration) -> None:
 
 
 def profile_of(connection: Connection, table_id: str) -> Mapping[str, Any]:
-    """Returns the profile of a table, an empty one if it has none or is gone."""
+    """Returns the profile of a table. The profile is empty if the table has none or does not exist any more."""
     return connection.execute(_PROFILE, {"of_table": table_id}).scalar_one_or_none() or {}
 
 

@@ -20,7 +20,7 @@ class Watch(Documented):
     base_path: str
     next_poll_at: Annotated[datetime, Spec("When it is polled next", examples=("2026-01-01T12:01:00Z",))]
     timeline_path: str | None = None
-    fingerprint: str | None = None  # Hash of the timeline's file names; it stays the same as long as nothing happens.
+    fingerprint: str | None = None  # Hash of the timeline's file names. It changes with each change of the timeline.
     looked_at: Annotated[datetime | None, Spec("Time of the last poll that found the timeline changed")] = None
     active_from: str | None = None  # The oldest instant of the active timeline.
     schema_digest: str | None = None
@@ -31,7 +31,9 @@ class Watch(Documented):
     failures: Annotated[int, Spec("Failed polls since the last successful one", examples=(0,))] = 0
     failing_since: datetime | None = None
     error: Problem | None = None  # The last failure.
-    has_late_files: bool = False  # An incident about late files is open, so a poll checks more than the timeline.
+    has_late_files: bool = (
+        False  # Whether an incident about late files is open. Polls then check more than the timeline.
+    )
     engines: Sightings = field(default_factory=dict)  # Sightings of the engines that write the table.
     lock: TableLock = field(default_factory=TableLock)  # The declared lock.
     polled_lock: PolledLock | None = None  # The lock as the last poll found it.

@@ -51,12 +51,12 @@ def claim(
 ) -> list[str]:
     """Claims at most `limit` tables that are requested or due, except those in `without`. Requested tables come first,
     then those that have been due for the longest time. A request for a table whose last poll failed counts only if the
-    table is among `insisted`: otherwise a writer could cause poll after poll of a table that cannot be read.
+    table is among `insisted`, because otherwise a writer could cause many polls of a table that cannot be read.
 
-    Claimed tables are due again at `next_poll_at`; if `failing_again_at` is given, those whose polls fail are due then.
-    So a claim need not be released, and if the claimer dies, the table is polled a little later. Concurrent calls are
-    safe: on PostgreSQL each skips the rows that another has locked. Returns the ids of the claimed tables, for
-    `claimed`.
+    Claimed tables are due again at `next_poll_at`, and those whose polls fail at `failing_again_at`, if that is given.
+    So a claim need not be released. If the process that claimed a table dies, the table is polled a little later.
+    Concurrent calls are safe: on PostgreSQL each call skips the rows that another one has locked. Returns the ids of
+    the claimed tables; `claimed` returns their watches.
     """
     given: dict[str, Any] = {
         "now": now,
@@ -71,34 +71,35 @@ def claim(
 
 
 def claimed(connection: Connection, table_ids: Collection[str], *, for_update: bool = False) -> list[Watch]:
-    """Returns the watches of claimed tables that still exist. Need not be in the transaction of the claim, so that
-    others do not wait for the claim's row locks meanwhile. `for_update` is that of `get`."""
+    """Returns the watches of claimed tables that still exist. This may be done in another transaction than the claim,
+    so that others need not wait for the claim's row locks. `for_update` is the same as in `get`."""
     query = _CLAIMED_LOCKED if for_update else _CLAIMED
     return [_watch(row) for row in connection.execute(query, {"claimed": list(table_ids)})]
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
-    """Returns a watch. Raises TableNotFoundError. `for_update` lets two polls of a table be recorded one by one."""
+    """Returns a watch. Raises TableNotFoundError. `for_update` locks it, so that two polls of a table are recorded one
+    after the other."""
     row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
     return existing(None if row is None else _watch(row), table_id)
 
 
 def lock(connection: Connection, table_id: str) -> None:
-    """Lets two polls of a table be recorded one by one: until the transaction ends, nobody else changes the watch. An
-    SQLite database has one writer anyway."""
+    """Locks a watch, so that nobody else changes it until the transaction ends, and two polls are recorded one after
+    the other. An SQLite database has only one writer at a time anyway."""
     if connection.dialect.name != "sqlite":
         connection.execute(_LOCKED, {"of_table": table_id})
 
 
 def existing(found: Watch | None, table_id: str) -> Watch:
-    """Returns what `OF_TABLE` has read. Raises TableNotFoundError."""
+    """Returns the watch that `OF_TABLE` has read. Raises TableNotFoundError if it is None."""
     if found is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return found
 
 
 def polled_lock(connection: Connection, table_id: str) -> PolledLock | None:
-    """Returns the table's lock if the last poll found it held."""
+    """Returns the table's lock if it was held at the last poll."""
     row = connection.execute(_SEEN_LOCK, {"of_table": table_id}).one_or_none()
     return PolledLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
 
@@ -108,7 +109,7 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, W
 
 
 def record_polls(connection: Connection, watches: Iterable[Watch]) -> None:
-    """Records a successful poll of each table, except for the time of the next one."""
+    """Records a successful poll of each table. The time of the next poll stays unchanged."""
     connection.execute(
         _UPDATE,
         [
@@ -155,20 +156,20 @@ def engines_of(connection: Connection, table_id: str) -> Sightings:
 
 
 def written_by(connection: Connection, table_ids: Collection[str], engine: WriterEngine) -> set[str]:
-    """Returns the tables among these that the engine writes, by declarations and sightings."""
+    """Returns those of these tables that the engine writes, according to declarations and sightings."""
     seen = engines(connection, table_ids)
     tables = table_store.get_all(connection, table_ids)
     return {each for each, table in tables.items() if engine in table.writers.known_engines(seen.get(each, {}))}
 
 
 def mark(connection: Connection, table_id: str, marks: Iterable[Mark]) -> None:
-    """Adds marks that were found elsewhere than in a poll. Concurrent calls are recorded one after the other."""
+    """Adds marks that were not found by a poll. Concurrent calls are recorded one after the other."""
     sightings = engine_sighting.with_marks(get(connection, table_id, for_update=True).engines, marks)
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(engines=engine_sighting.to_json(sightings)))
 
 
 def start_over(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes the next poll due now, and clears the fingerprint so that it reads the whole timeline."""
+    """Makes the next poll due now, and clears the fingerprint, so that the poll reads the whole timeline."""
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(fingerprint=None, next_poll_at=now))
 
 

@@ -1,4 +1,4 @@
-"""The audit record of the current call, which is written in the transaction of the change."""
+"""The audit record of the current call. It is written in the same transaction as the change."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Recorder(Protocol):
         """Names the object that the current transaction has created."""
 
     def sibling(self) -> Recorder:
-        """Returns another recorder, for a further transaction of the same call."""
+        """Returns another recorder, for another transaction of the same call."""
 
     def exists(self, kind: str, object_id: str) -> None:
         """Names the object that the next transaction changes."""
 
     def state_object(self, before: Any, after: Any) -> None:
-        """States the object before and after the call, instead of what the database shows."""
+        """States how the object was before and after the call, if the database does not show this."""
 
 
 # The threads in which calls of the API run inherit this variable.
@@ -39,7 +39,7 @@ current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 @contextmanager
 def separate() -> Iterator[None]:
-    """Gives the transaction of the block a record of its own, for one of several changes of one call."""
+    """Gives the transaction of the block a separate record, because the call makes several changes."""
     accompanying = current.get()
     token = current.set(None if accompanying is None else accompanying.sibling())
     try:
@@ -49,19 +49,21 @@ def separate() -> Iterator[None]:
 
 
 def exists(kind: str, object_id: str) -> None:
-    """Names the object of the next transaction, if the body of the call names it."""
+    """Names the object of the next transaction. The API calls this if the body of a call, not its address, names the
+    object."""
     if (recorder := current.get()) is not None:
         recorder.exists(kind, object_id)
 
 
 def about(kind: str, object_id: str) -> None:
-    """Names the object of the current transaction, if the address of the call does not, because the call creates the
-    object."""
+    """Names the object of the current transaction. This is for calls that create an object, whose address does not name
+    the object."""
     if (recorder := current.get()) is not None:
         recorder.about(kind, object_id)
 
 
 def state_object(before: Any, after: Any) -> None:
-    """States the object before and after the call, if it is not in the database. The last statement counts."""
+    """States how the object was before and after the call, if the object is not in the database. The last call
+    counts."""
     if (recorder := current.get()) is not None:
         recorder.state_object(before, after)

@@ -16,11 +16,11 @@ from service.db.upsert import insert_into, replacing
 def write(
     connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]], *, key: tuple[str, ...] = ()
 ) -> None:
-    """Inserts the rows, which all name the same columns, in the order given. Given a `key`, a row replaces the existing
-    one of the same key; no two of `rows` have the same.
+    """Inserts the rows in the order given. All rows must name the same columns. If `key` is given, a row replaces the
+    existing row with the same key; no two of `rows` may have the same key.
 
-    PostgreSQL gets the rows in one document, because a statement for each row takes both sides twice as long. None is
-    then NULL also in a column of documents.
+    PostgreSQL gets all rows in one document, because a statement for each row takes client and server twice as long. So
+    None becomes NULL, even in a column of documents.
     """
     if not rows:
         return

@@ -1,4 +1,5 @@
-"""Copies the pages of SQLite's write-ahead log into the database, before so many wait that a transaction has to."""
+"""Copies the pages of SQLite's write-ahead log into the database before the log is so long that a transaction has to do
+so."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from sqlalchemy import Engine
 from service.db.commit_watch import CommitWatch
 from service.db.engine import checkpoint, version
 
-# After a log of more pages the next copy comes as soon as possible; a short log can wait.
+# If the log had more pages than this, the next copy comes as soon as possible; a short log can wait.
 _LONG_PAGES = 500
 _SHORT_SECONDS = 6.0
 
@@ -31,9 +32,9 @@ class Checkpoints:
         return self._is_new and not is_short
 
     def run_once(self) -> str:
-        """Raises DatabaseUnavailableError."""
+        """Copies the pages. Raises DatabaseUnavailableError."""
         self._is_new = False
-        self._watch.are_new()  # What has been committed by now is copied.
+        self._watch.are_new()  # This resets the watch, because everything that was committed until now is copied.
         self._pages = checkpoint(self._engine)
         self._at = time.monotonic()
         return f"{self._pages} pages"

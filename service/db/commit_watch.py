@@ -1,4 +1,4 @@
-"""Notices commits to SQLite for which somebody may wait."""
+"""Notices commits to SQLite that others may be waiting for."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 class CommitWatch:
-    """Tells whether there are new commits, of this process or of others. Those of `quietly` do not count: a poll or a
-    sign of life would wake every thread and caller that waits for something else. Thread-safe.
+    """Tells whether there are new commits, by this process or by others. Commits within `quietly` do not count, because
+    each poll and each sign of life would wake the threads and callers that wait for something else. Thread-safe.
 
-    `version` returns a number that each commit changes, or None if it cannot be read.
+    `version` returns a number that each commit changes, or None if the number cannot be read.
     """
 
     def __init__(self, version: Callable[[], int | None]) -> None:
@@ -20,18 +20,19 @@ class CommitWatch:
         self._heard: int | None = None
 
     def are_new(self) -> bool:
-        """Whether something was committed since the last call."""
+        """Returns whether something was committed since the last call."""
         with self._guard:
             last, self._heard = self._heard, self._version()
             return self._heard is None or last != self._heard
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
-        """Lets a transaction that has begun to write, and is committed in the block, not count as new. No other one
-        can commit within it; one that does so right afterwards may be missed, as a notification may be."""
+        """Lets the transaction that commits in the block not count as new. It must have begun to write before the
+        block, so that no other transaction can commit within it. A commit right after the block may be missed, as a
+        notification may be."""
         before = self._version()
         yield
         with self._guard:
-            # If not, an earlier commit is still new.
+            # Otherwise an earlier commit is still new.
             if before is not None and before == self._heard:
                 self._heard = self._version()

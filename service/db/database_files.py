@@ -13,8 +13,8 @@ _BESIDE = ("-wal", "-shm")
 class DatabaseFiles:
     """The files that the connections of one engine have open.
 
-    Writes to a file that has been deleted are lost when the service ends, and a connection that is opened afterwards
-    makes a new, empty database.
+    If a file is deleted, writes to it are lost when the service ends, and the next new connection creates an empty
+    database.
     """
 
     def __init__(self) -> None:
@@ -22,13 +22,13 @@ class DatabaseFiles:
         self._connections: set[int] = set()
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """Records the files of a new connection, which has already read from the database. Raises
-        DatabaseUnavailableError if they differ from the files of earlier connections."""
+        """Records the files of a new connection. The connection must already have read from the database. Raises
+        DatabaseUnavailableError if the files differ from those of earlier connections."""
         self.check()
         if not self._connections:
             path = path_of(connection)
-            # The last connection deletes the `-wal` and `-shm` files when it closes, and the next one creates them
-            # anew.
+            # The last connection deletes the `-wal` and `-shm` files when it closes, and the next connection creates
+            # new ones.
             beside = [path.with_name(path.name + suffix) for suffix in _BESIDE]
             self._opened = {**(self._opened or {path: _identity(path)}), **{each: _identity(each) for each in beside}}
         self._connections.add(id(connection))
@@ -44,7 +44,7 @@ class DatabaseFiles:
             if _identity(path) != identity:
                 raise DatabaseUnavailableError(
                     f"The file {path} was deleted or replaced while the service had it open.",
-                    hint="Put it back if it was moved. Otherwise restore the database and restart the service.",
+                    hint="Put the file back if it was moved. Otherwise restore the database and restart the service.",
                 )
 
 

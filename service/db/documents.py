@@ -1,7 +1,7 @@
 """Reads rows as dataclasses, through JSON that the database writes.
 
-The database writes all rows as one document, which is decoded in one step. SQLAlchemy would convert each value on its
-own, and Python's driver of SQLite would give up the interpreter at each row, and wait for its next turn.
+The database returns all rows as one document, which is decoded in one step. SQLAlchemy would convert each value
+separately. Python's driver of SQLite would release the interpreter's lock at each row, and then wait for it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-# A parameter would be written into the statement at each execution.
+# The value is a literal, because SQLAlchemy would write a parameter into the statement at each execution.
 _COMMA: Any = sa.literal_column("','", sa.Text())
 
 
 class Documents(Generic[T]):
-    """Reads rows of a table as instances of `kind`, a dataclass whose fields have the names of columns. A null becomes
-    the default of its field, if the field has one. Methods that read raise ValueError for values of other types."""
+    """Reads rows of a table as instances of `kind`, a dataclass whose fields have the names of columns. If a field has
+    a default, null becomes this default. Methods that read raise ValueError for a value whose type is not the
+    field's."""
 
     def __init__(self, kind: type[T], table: sa.Table) -> None:
         self._table = table
         fields = dataclasses.fields(kind)  # type: ignore[arg-type]
         columns = [(table.c[each.name], _has_default(each)) for each in fields]
-        # A comma precedes each member but the first one, which therefore must not be left out.
+        # Each member but the first one begins with a comma, so the first member must not be left out.
         columns.sort(key=lambda each: bool(each[0].nullable))
         self._row = _Row(f"{table.name} as {kind.__name__}", columns)
         self._one, self._many = _Decoder(kind), _Decoder(list[kind])  # type: ignore[valid-type]  # computed
@@ -53,7 +54,7 @@ class Documents(Generic[T]):
         return None if found is None else self._one(found)
 
     def many(self, connection: Connection, query: sa.Select[Any], given: Mapping[str, Any] | None = None) -> list[T]:
-        """Returns the rows of a query made of `select`; it is faster if the query was passed through `together`."""
+        """Returns the rows of a query made of `select`. This is faster if the query was passed through `together`."""
         return self._rows(",".join(filter(None, connection.execute(query, given).scalars())))
 
     def all_of(self, query: sa.Select[Any]) -> Reading[list[T]]:
@@ -65,7 +66,7 @@ class Documents(Generic[T]):
         return Reading(query, lambda found: None if found is None else self._one(found))
 
     def value(self) -> sa.ColumnElement[Any]:
-        """Returns the row as a column of `rows_of`."""
+        """Returns a row of the table as one value, which can be a column in a query of `rows_of`."""
         return sa.type_coerce(self._row, sa.JSON())
 
     def _rows(self, found: str | None) -> list[T]:
@@ -89,13 +90,13 @@ class Reading(Generic[T]):
         return self.decode(connection.execute(self.statement, given).scalar_one_or_none())
 
     def then(self, change: Callable[[T], S]) -> Reading[S]:
-        """Returns the reading of what `change` makes of this one."""
+        """Returns a reading whose result is this one's result, changed by `change`."""
         return Reading(self.statement, lambda found: change(self.decode(found)))
 
 
 class AtOnce:
-    """Executes several readings as one statement. Each statement costs a thread more time than most of these queries: a
-    message to the database, a wait for its answer, and a wait for the next turn of the interpreter."""
+    """Executes several readings as one statement. A statement costs a thread a message to the database, a wait for the
+    answer, and a wait for the interpreter's lock; together this takes longer than most of these queries."""
 
     def __init__(self, *readings: Reading[Any]) -> None:
         self._readings = readings
@@ -108,8 +109,8 @@ class AtOnce:
 
 
 def pairs_of(kind: Any, query: sa.Select[Any]) -> Reading[dict[str, Any]]:
-    """Returns a reading of the two columns of a query as a dictionary. The first one has texts that are not null; the
-    values of the second one become instances of `kind`, and nulls are left out."""
+    """Returns a reading of the two columns of a query as a dictionary. The first column has the keys, which are texts
+    and not null. The values of the second column become instances of `kind`; rows with a null there are left out."""
     key, value = (_Json(each) for each in query.subquery().c)
     decode = _Decoder(dict[str, kind])
     statement = sa.select(sa.func.aggregate_strings(key.concat(":").concat(value), _COMMA))
@@ -117,7 +118,7 @@ def pairs_of(kind: Any, query: sa.Select[Any]) -> Reading[dict[str, Any]]:
 
 
 def rows_of(kind: Any, query: sa.Select[Any]) -> Reading[list[Any]]:
-    """Returns a reading of all rows of a query, in their order, as instances of `kind`: a tuple, or a named one."""
+    """Returns a reading of all rows of a query, in their order, as instances of `kind`: a tuple or a named tuple."""
     decode = _Decoder(list[kind])
     statement = sa.select(sa.func.aggregate_strings(_Array(*query.subquery().c), _COMMA))
     return Reading(statement, lambda found: decode(f"[{found or ''}]"))
@@ -133,15 +134,15 @@ class _Decoder:
         try:
             return self._decode(document)
         except msgspec.MsgspecError:
-            # Python's decoder reads more, as in `service.db.engine.decoded`.
+            # Python's decoder accepts more documents, as in `service.db.engine.decoded`.
             return msgspec.convert(json.loads(document), self._kind, strict=False)
 
 
 class _Row(sa.ColumnElement[str]):
-    """A row of a table as a JSON object. The columns that have a default are left out if they are null.
+    """A row of a table as a JSON object. A column whose field has a default is left out if it is null.
 
-    The `name` alone identifies a row among SQLAlchemy's compiled statements: a comparison of all columns would take
-    longer than the decoding of the row.
+    SQLAlchemy looks up compiled statements by this element's `name` alone, because comparing all columns would take
+    longer than decoding the row.
     """
 
     _traverse_internals = [("name", InternalTraversal.dp_string)]  # noqa: RUF012 - as in the base class

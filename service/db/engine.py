@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 def decoded(document: str | bytes, kind: Any = Any) -> Any:
-    """Decodes a JSON column; `kind` is a struct with the members to read. If that fails, Python's own decoder is used,
-    which takes several times as long but reads names that are not UTF-8, NaN and infinity, as Python's encoder writes
-    them."""
+    """Decodes a JSON column. `kind` is a struct with the members to read. If that fails, Python's own decoder is used.
+    It takes several times as long, but reads what Python's encoder may have written: names that are not UTF-8, NaN and
+    infinity."""
     try:
         return msgspec.json.decode(document, type=kind)
     except msgspec.MsgspecError:
@@ -55,12 +55,13 @@ def decoded(document: str | bytes, kind: Any = Any) -> Any:
 _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": decoded}
 _CONNECTIONS = 15
 _PAUSE_SECONDS = 0.001  # Longer than a waiting process sleeps.
-# Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
+# A database is damaged if SQLite has one of these primary result codes ("corrupt" and "not a database"), or PostgreSQL
+# one of these SQLSTATEs (corrupted data and indexes).
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
-# SQLSTATEs that the driver does not count among the operational errors, although no statement is at fault: the server
-# takes no writes, as a standby, or has ended a transaction that was idle for too long or took too long.
+# The driver does not count these SQLSTATEs among the operational errors, although they are not a statement's fault: the
+# server is a standby that takes no writes, or has ended a transaction that was idle for too long or took too long.
 _REFUSED = {"25006", "25P03", "25P04"}
-# A key of `Connection.info`: what runs at the end of the transaction, with what each was given.
+# The entry of `Connection.info` for functions that run at the end of the transaction, each with what it was given.
 _LAST = "groundskeeper_last"
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
@@ -70,8 +71,8 @@ _watches: WeakKeyDictionary[Engine, CommitWatch] = WeakKeyDictionary()
 
 def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = False) -> Engine:
     """Returns an engine for an SQLAlchemy URL, without connecting. The engine has at most `connections` connections to
-    PostgreSQL. One that `gives_way` pauses after each transaction that writes to SQLite, so that a process with many of
-    them leaves gaps for other processes.
+    PostgreSQL. If `gives_way` is true, it pauses after each transaction that writes to SQLite. A process with many such
+    transactions then leaves gaps in which other processes can write.
 
     Raises SettingsError for a URL that cannot be parsed, or an unsupported kind of database.
     """
@@ -98,7 +99,8 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """Opens a transaction that only reads. In PostgreSQL each of its statements sees what was committed before it."""
+    """Opens a transaction that only reads. In PostgreSQL each of its statements sees everything that was committed
+    before this statement."""
     times = call_times.current.get()
     measured = times.in_database() if times else nullcontext()
     with measured, _reachable(engine), engine.connect() as connection:
@@ -109,10 +111,11 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
-    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises. `quietly`
-    says that nobody waits for what it writes, or that the caller notifies those who do (`commit_watch`).
+    """Opens a transaction that writes. The transaction is committed at the end of the block, and rolled back if the
+    block raises an error. `quietly` says that nobody waits for what it writes, or that the caller itself notifies those
+    who wait (`commit_watch`).
 
-    Raises DatabaseUnavailableError, also if the files of an SQLite database are no longer where they were opened.
+    Raises DatabaseUnavailableError, also if the open files of an SQLite database were deleted or replaced.
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.info[WRITES] = True
@@ -137,15 +140,16 @@ def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
 
 
 def at_end(connection: Connection, run: _Run, given: object, *, ends: bool = False) -> None:
-    """Calls `run` once after all other statements of the transaction, with everything that it was given. So a lock for
-    which all transactions wait is held for the shortest time. The one function that `ends` transactions comes last, and
-    may execute its last statement with `ENDS`. The transaction was opened by `writing`."""
+    """Calls `run` once after all other statements of the transaction, with the `given` objects of all calls of `at_end`
+    in a list. A lock for which all transactions wait is thus held for the shortest time. Only one function may be
+    registered with `ends`: it runs last, and may execute its last statement with the option `ENDS`. The transaction
+    must be opened by `writing`."""
     connection.info[_LAST].setdefault((ends, run), []).append(given)
 
 
 def rewrite(engine: Engine) -> None:
-    """Rewrites the files of an SQLite database, so that they contain nothing that was deleted or replaced. PostgreSQL
-    does that by itself, in time. Raises DatabaseUnavailableError."""
+    """Rewrites the files of an SQLite database, so that nothing that was deleted or replaced is left in them.
+    PostgreSQL does so by itself after some time. Raises DatabaseUnavailableError."""
     if engine.dialect.name != "sqlite":
         return
     try:
@@ -168,8 +172,9 @@ def checkpoint(engine: Engine) -> int:
 
 
 def may_find(engine: Engine, statement: sa.Select[Any], **values: Any) -> bool:
-    """Returns whether the first value that the statement selects is true: whether a look that costs more may find
-    something. Always True for PostgreSQL, and if SQLite cannot be read, so that the look itself raises the error."""
+    """Returns whether the first value that the statement selects is true. Callers ask this to find out cheaply whether
+    a more expensive query may find something. The result is always True for PostgreSQL. It is also True if SQLite
+    cannot be read, so that the query itself raises the error."""
     if engine in _glances:
         with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
             return bool(_glances[engine].first(statement, values))
@@ -177,8 +182,8 @@ def may_find(engine: Engine, statement: sa.Select[Any], **values: Any) -> bool:
 
 
 def version(engine: Engine) -> int | None:
-    """Returns a number that each commit of any process to SQLite changes. None for PostgreSQL, and if SQLite cannot be
-    read."""
+    """Returns a number that changes with each commit to SQLite, by any process. None for PostgreSQL, and if SQLite
+    cannot be read."""
     if engine in _glances:
         with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
             return _glances[engine].version()
@@ -186,19 +191,19 @@ def version(engine: Engine) -> int | None:
 
 
 def commit_watch(engine: Engine) -> CommitWatch:
-    """Returns the watch of all commits to a database but those of `writing` with `quietly`. For PostgreSQL there are
-    always new ones."""
+    """Returns a watch of all commits to a database, except those of `writing` with `quietly`. For PostgreSQL it always
+    reports new commits."""
     return _watches.setdefault(engine, CommitWatch(partial(_version_of, ref(engine))))
 
 
 def _version_of(engine: Callable[[], Engine | None]) -> int | None:
-    known = engine()  # The watch lives as long as its engine.
+    known = engine()  # None once the engine is gone.
     return version(known) if known is not None else None
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
-    """Returns a lock by which the threads of one process take turns to write to SQLite. Without it, SQLite admits one
-    writer and makes the others retry at growing intervals. PostgreSQL needs no such lock."""
+    """Returns a lock by which the threads of one process take turns to write to SQLite. Without it, SQLite would admit
+    one writer, and the others would retry at growing intervals. PostgreSQL needs no such lock."""
     if engine.dialect.name != "sqlite":
         return nullcontext()
     return _turns[engine]
@@ -224,8 +229,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
         state = getattr(origin, "sqlstate", None) if code is None else code & 0xFF
         if state in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        # If an answer cannot be understood, for example that of a proxy, the driver raises an error without a SQLSTATE,
-        # and closes the connection if it has one already.
+        # If the driver does not understand an answer, for example the answer of a proxy, it raises an error without a
+        # SQLSTATE, and closes the connection if it has one already.
         is_lost = getattr(error, "connection_invalidated", False) or (
             type(error) in (DatabaseError, InternalError) and state is None
         )

@@ -1,4 +1,4 @@
-"""Migrates the database to the newest schema. Works from any directory: the migrations are a package of their own."""
+"""Migrates the database to the newest schema. The migrations are a package, so this works from any directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from service.model.errors import SettingsError
 log = logging.getLogger(__name__)
 
 _r = schema.schema_revisions
-# The key of the advisory lock: any number that no other program uses in the same database.
+# The key of the advisory lock may be any number that no other program uses in the same database.
 _POSTGRESQL_LOCK = 7_202_611_001
 
 
@@ -49,7 +49,7 @@ def upgrade(engine: Engine, revision: str = "head") -> str:
                 f"The database {shown} was made by a newer version of Groundskeeper.",
                 hint="Run that version, or choose another database with GROUNDSKEEPER_DATABASE.",
             )
-        # A database that is read-only refuses this write, so that the start fails and not a later call.
+        # A read-only database refuses this write. So the service fails when it starts, and not at a later call.
         rewrite(connection)
         return _current(connection) or ""
 
@@ -83,7 +83,8 @@ def rewrite(connection: Connection) -> None:
 
 
 def _declare(connection: Connection) -> None:
-    """Records what the current revision declares about earlier versions, which do not have its migration."""
+    """Records what the current revision declares about earlier versions. These versions do not have its migration, so
+    they read the declaration from the database."""
     current = _current(connection)
     works_with = _works_with().get(current or "")
     if works_with is not None:
@@ -109,7 +110,7 @@ def _without_limits(connection: Connection) -> AbstractContextManager[None]:
 
 @cache
 def _works_with() -> Mapping[str, str | None]:
-    """Returns the declarations of all revisions; those before 0010 have none."""
+    """Returns the declarations of all revisions. Revisions before 0010 have none."""
     scripts = ScriptDirectory.from_config(_config()).walk_revisions()
     return {each.revision: getattr(each.module, "works_with", None) for each in scripts}
 

@@ -1,5 +1,5 @@
-"""Cursor pagination. The cursor is the sort key of a page's last row, so no row is repeated or skipped if others are
-added or removed meanwhile."""
+"""Cursor pagination. The cursor is the sort key of a page's last row. So no row is repeated or skipped if other rows
+are added or removed between two requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PageRequest:
     until: datetime | None = None
 
     def within(self, column: sa.ColumnElement[Any]) -> list[sa.ColumnElement[bool]]:
-        """Returns the conditions that a time is in the period."""
+        """Returns the conditions that the time in the column is in the period."""
         return within(column, self.since, self.until)
 
     @property
@@ -59,8 +59,9 @@ class PageRequest:
 
 
 class Shape(NamedTuple):
-    """The parts of a `PageRequest` that are set. All requests of one shape share a statement, because building one
-    takes longer than executing it. Its parameters are `since`, `until`, `after_at`, `after_id` and `most`."""
+    """Which parts of a `PageRequest` are set. All requests of one shape share a statement, because building a statement
+    takes longer than executing it. The statement's parameters are `since`, `until`, `after_at`, `after_id` and
+    `most`."""
 
     since: bool
     until: bool
@@ -107,20 +108,20 @@ def not_a_cursor() -> ParamsInvalidError:
 
 
 def seq_of(cursor: str) -> int:
-    """Parses a cursor over numbers that the database counts up. Raises ParamsInvalidError."""
+    """Parses a cursor that is a number counted up by the database. Raises ParamsInvalidError."""
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise not_a_cursor()
     return int(cursor)
 
 
 def matches(column: sa.ColumnElement[str], pattern: str) -> sa.ColumnElement[bool]:
-    """Returns the condition that the column matches a glob of `*` and `?`, in upper or lower case."""
+    """Returns the condition that the column matches a glob of `*` and `?`. Upper and lower case do not differ."""
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return column.ilike(escaped.replace("*", "%").replace("?", "_"), escape="\\")
 
 
 def is_at_or_below(column: sa.ColumnElement[str], path: str) -> sa.ColumnElement[bool]:
-    """Returns the condition that the column is this path, or one below it."""
+    """Returns the condition that the column is this path or a path below it."""
     folder = f"{path.rstrip('/')}/"
     # LIKE would ignore case on SQLite.
     return sa.or_(column == path, sa.func.substr(column, 1, len(folder)) == folder)
@@ -136,8 +137,8 @@ def within(
 
 
 def among(column: sa.ColumnElement[Any], words: Collection[Enum]) -> list[sa.ColumnElement[bool]]:
-    """Returns the condition that the column is one of the words; an empty list for an empty collection, which selects
-    all."""
+    """Returns a list with the condition that the column is one of the words. An empty collection selects everything, so
+    its list is empty."""
     return [column.in_([word.value for word in words])] if words else []
 
 
@@ -158,7 +159,7 @@ def _beyond(
     at: sa.Column[datetime], row_id: sa.Column[Any], last_at: Any, last_id: Any, *, ascending: bool
 ) -> sa.ColumnElement[bool]:
     is_beyond, is_next = (at > last_at, row_id > last_id) if ascending else (at < last_at, row_id < last_id)
-    # The second condition is enough; the first one lets an index be searched.
+    # The second condition would be enough; the first one lets the database search an index.
     same_moment = sa.and_(at == last_at, is_next)
     return sa.and_(at >= last_at if ascending else at <= last_at, sa.or_(is_beyond, same_moment))
 
@@ -173,8 +174,8 @@ def paged(
     asked: PageRequest,
     ascending: bool = False,
 ) -> Page[Row]:
-    """Returns the page of the query that is asked for, in the order of a time and the id: newest first, unless
-    `ascending`. `read` makes an item of a row."""
+    """Returns the requested page of the query, in the order of a time and the id: newest first, unless `ascending`.
+    `read` makes an item of a row."""
     order = (at, row_id) if ascending else (at.desc(), row_id.desc())
     query = query.where(*behind(asked.cursor, at, row_id, ascending=ascending)).order_by(*order).limit(asked.limit + 1)
     rows = connection.execute(query).all()

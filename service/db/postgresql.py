@@ -1,8 +1,8 @@
 """Connections to PostgreSQL with time limits, because a server whose host has failed does not close its connections. A
-value in the URL, the role or the server's configuration takes precedence over the one from here.
+value in the URL, the role or the server's configuration takes precedence over the value set here.
 
-The dialect sends as few messages as it can, because a thread that waits for an answer gives up the interpreter, and
-then waits for its next turn: in a busy service that takes longer than most statements.
+The dialect sends as few messages as it can. A thread that waits for an answer releases the interpreter's lock, and then
+waits for this lock, which takes longer in a busy service than most statements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection, ExecutionContext
     from sqlalchemy.pool import PoolProxiedConnection
 
-# Parameters of libpq that detect a failed host. The limits below detect a host that acknowledges data and never
+# Parameters of libpq that detect a failed host. The limits below detect a host that acknowledges data but never
 # answers, such as a proxy that has lost its server.
 _OF_CLIENT = {
     "connect_timeout": 5,
@@ -39,12 +39,12 @@ _OF_CLIENT = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# Parameters by which the server ends statements and transactions for which nobody waits any more, and releases their
-# locks.
+# Because of these parameters, the server ends statements and transactions for which nobody waits any more, and releases
+# their locks.
 _OF_SERVER = {
     "statement_timeout": "20s",
-    # An idle transaction is ended before statements time out, because a statement of another replica may wait for its
-    # locks.
+    # An idle transaction is ended before statements time out, because statements of other replicas may wait for the
+    # idle transaction's locks.
     "idle_in_transaction_session_timeout": "15s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -56,22 +56,23 @@ SELECT set_config(name, %s::json ->> name, false) FROM pg_settings
 WHERE source = 'default' AND name IN (SELECT json_object_keys(%s::json))
 """
 _STATEMENT_SECONDS = "SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float"
-# The server ends a statement at its limit. If no answer has come this number of seconds later, none will come.
+# The server ends a statement at its time limit. If no answer has come this many seconds later, none will come.
 _MARGIN_SECONDS = 5.0
 _IDLE_SECONDS = 5.0
 _WAIT_SECONDS = 5.0
-# A connection that was used this recently is not checked before its next use, unless the server has closed it.
+# A connection that was used within this number of seconds is not checked before its next use, unless the server has
+# closed it.
 _RECENT_SECONDS = 1.0
-# Statements that the server keeps parsed and planned for each connection. The service has more than psycopg's 100, and
-# each one above the limit is forgotten by a message of its own, and then planned at every execution.
+# How many statements the server keeps parsed and planned for each connection. The service has more than psycopg's limit
+# of 100. A statement beyond the limit costs a message that deletes it, and is planned again at every execution.
 _PREPARED = 500
 _DRIVER = "postgresql+groundskeeper"
 
 
 class GroundskeeperDialect(PGDialect_psycopg):
     """The dialect of psycopg, with fewer messages. Reads need no message that begins or ends a transaction, because
-    each statement sees what was committed before it, with or without a transaction (`READ COMMITTED`). Listeners to
-    events of SQLAlchemy would cost time at each statement."""
+    each statement sees everything that was committed before it, with or without a transaction (`READ COMMITTED`). The
+    dialect overrides methods, because listeners to events of SQLAlchemy would cost time at each statement."""
 
     supports_statement_cache = True
 
@@ -81,7 +82,8 @@ class GroundskeeperDialect(PGDialect_psycopg):
         return connection  # type: ignore[return-value]  # psycopg's connection
 
     def is_disconnect(self, e: BaseException, connection: Any, cursor: Any) -> bool:
-        # The connections work, but lead to a server that is no longer the primary one. New ones may find that.
+        # The connections work, but lead to a server that is no longer the primary one. New connections may find the
+        # primary one.
         if isinstance(e, errors.ReadOnlySqlTransaction):
             return True
         return bool(super().is_disconnect(e, connection, cursor))  # type: ignore[no-untyped-call]
@@ -109,7 +111,7 @@ class GroundskeeperDialect(PGDialect_psycopg):
 
     def do_rollback(self, dbapi_connection: PoolProxiedConnection) -> None:
         driver = _driver(dbapi_connection)
-        # The pool asks for this whenever a connection is returned.
+        # The pool calls this whenever a connection is returned.
         if not driver.reads(False) and driver.info.transaction_status != TransactionStatus.IDLE:
             super().do_rollback(dbapi_connection)  # type: ignore[no-untyped-call]
 
@@ -123,11 +125,11 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
         url.set(drivername=_DRIVER),
         connect_args={name: value for name, value in _OF_CLIENT.items() if name not in url.query},
         pool_pre_ping=True,
-        # The connection that was used last has most statements prepared.
+        # The connection that was used last is used first, because it has the most prepared statements.
         pool_use_lifo=True,
         **{**options, "pool_size": connections, "max_overflow": 0, "pool_timeout": _WAIT_SECONDS},
     )
-    engine.url = url  # The name of the dialect concerns nobody else.
+    engine.url = url  # Users of the engine see the URL without the name of this dialect.
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: BoundedConnection, _record: object) -> None:
@@ -143,9 +145,9 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Waits at most `answer_seconds` for an answer, if that is not None. After that time the connection is closed, and
-    nobody knows whether the transaction was committed. Outside transactions, where only `LISTEN` and checks of the
-    connection are executed, the limit is 5 seconds."""
+    """A connection that waits at most `answer_seconds` for an answer, if that is not None. After that time the
+    connection is closed, and nobody knows whether the transaction was committed. Outside transactions the limit is 5
+    seconds, because only `LISTEN` and checks of the connection are executed there."""
 
     answer_seconds: float | None = 30.0
     _is_reading = False
@@ -153,8 +155,8 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     @property
     def is_recent(self) -> bool:
-        """Whether the connection was used a moment ago, and nothing has arrived since then. An end of the connection
-        would have arrived."""
+        """Whether the connection was used a moment ago, and nothing has arrived since then. If the server had closed
+        the connection, that would have arrived."""
         if time.monotonic() - self._used_at > _RECENT_SECONDS or self.closed:
             return False
         poll = select.poll()
@@ -162,8 +164,8 @@ class BoundedConnection(psycopg.Connection[Any]):
         return not poll.poll(0)
 
     def reads(self, now: bool) -> bool:
-        """Sets whether the following statements only read, each in a transaction of its own, and returns whether the
-        earlier ones did."""
+        """Sets whether the following statements only read, each in a separate transaction. Returns what was set
+        before."""
         before = self._is_reading
         if before != now:
             if not self.closed:
@@ -172,7 +174,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         return before
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        if timeout is not None:  # The caller has its own time limit, and expects that nothing may come.
+        if timeout is not None:  # The caller has its own time limit, and allows that nothing comes.
             return super().wait(gen, interval, timeout)
         seconds = _IDLE_SECONDS if self.autocommit and not self._is_reading else self.answer_seconds
         try:

@@ -17,8 +17,8 @@ from service.db.engine import reading, writing
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 from service.model.paced import SECOND, Paced
 
-# After a check the probe rests for this multiple of its duration, so that checks take 1 % of the time for a database of
-# any size.
+# After a check of the files the probe pauses for this many times its duration. So these checks take 1 % of the time,
+# whatever the size of the database is.
 _INTEGRITY_REST = 99.0
 _INTEGRITY_WAIT_SECONDS = 1.0
 _LEAST_FREE_BYTES = 1024 * 1024
@@ -38,8 +38,8 @@ class Probe:
         self._found: GroundskeeperError | None = None
 
     def outcome(self) -> Future[GroundskeeperError | None]:
-        """Returns the reason why the database is not usable, or None if it is. A result is returned for a
-        second; then a new attempt is made."""
+        """Returns the reason why the database is not usable, or None if it is usable. A result is returned for a
+        second; after that, a call checks again."""
         return self._use.latest()
 
     def _try(self) -> None:
@@ -47,7 +47,7 @@ class Probe:
             if migrate.is_newer(self._engine):
                 raise NotReadyError(
                     "A newer version of Groundskeeper has migrated the database, to a schema that this one cannot use.",
-                    hint="Start that version in place of this one.",
+                    hint="Start the newer version in place of this one.",
                 )
             raise NotReadyError("The database does not have the schema of this version.")
         with writing(self._engine) as connection:
@@ -55,7 +55,7 @@ class Probe:
         path = _sqlite_path(self._engine)
         if path is None:
             return
-        # The free space is checked as well, because SQLite reuses space in its files, so a write may succeed on a full
+        # The free space is checked too, because SQLite reuses space in its files, so that a write may succeed on a full
         # disk.
         free = shutil.disk_usage(path.parent).free
         if free < _LEAST_FREE_BYTES:
@@ -78,7 +78,7 @@ def _raised_by(check: Callable[[], None]) -> GroundskeeperError | None:
 
 
 def check_integrity(engine: Engine) -> None:
-    """Reads the whole file of an SQLite database, by a connection of its own, because other connections have pages in
+    """Reads the whole file of an SQLite database, through a new connection, because other connections have pages in
     memory. Does nothing for PostgreSQL, which checks the pages that it reads.
 
     Raises DatabaseDamagedError or DatabaseUnavailableError.

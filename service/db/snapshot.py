@@ -16,7 +16,8 @@ def take(engine: Engine, target: Path) -> None:
     """Copies the database into the file, which exists and is empty. Raises DatabaseDamagedError for a copy that is not
     intact."""
     with closing(engine.raw_connection()) as source, closing(sqlite3.connect(target)) as copy:
-        # The copy is made in one step and so in one transaction: it has one state, and writers do not wait.
+        # The copy is made in one step, which is one transaction. So it has the state of one moment, and writers do not
+        # wait.
         source.driver_connection.backup(copy, pages=-1)  # type: ignore[union-attr]  # a connection of sqlite3
     check(target)
 

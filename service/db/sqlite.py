@@ -1,4 +1,4 @@
-"""Connections to SQLite, and a dialect of SQLAlchemy that takes less time for each statement and each row."""
+"""Connections to SQLite, and a faster dialect of SQLAlchemy for it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _DRIVER = "sqlite+groundskeeper"
 _BUSY_TIMEOUT_MS = 10_000
 _BUSY_PAUSE_SECONDS = 0.0005
-# The connection that was used last has the newest pages in its cache.
+# The connection that was used last is used first, because it has the newest pages in its cache.
 _POOL = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CACHE_KIB = 16 * 1024
-# Once the write-ahead log has this number of pages, the transaction that ends copies them into the database, while
+# Once the write-ahead log has this many pages, the next transaction that ends copies them into the database, while
 # others wait. `service.db.engine.checkpoint` usually does so earlier, without keeping others waiting.
 _LOG_PAGES = 8000
 
@@ -52,8 +52,8 @@ class _Json(sa.JSON):
 
 
 class GroundskeeperDialect(SQLiteDialect_pysqlite):
-    """The dialect of the standard library's driver. Listeners to events of SQLAlchemy could do the same as its methods,
-    but each statement would look for listeners to ten kinds of events."""
+    """The dialect of the standard library's driver. It overrides methods, because listeners to events of SQLAlchemy
+    could do the same, but would make each statement look for listeners to ten kinds of events."""
 
     supports_statement_cache = True
     colspecs = {**SQLiteDialect_pysqlite.colspecs, sa.JSON: _Json}  # noqa: RUF012 - as in the base class
@@ -64,8 +64,9 @@ class GroundskeeperDialect(SQLiteDialect_pysqlite):
         return super().connect(*arguments, **more)
 
     def do_begin(self, dbapi_connection: PoolProxiedConnection) -> None:
-        # A writer takes its lock at once. A deferred transaction that reads first and writes later fails with "database
-        # is locked" when another one wrote in between, whatever the busy timeout.
+        # A transaction that writes takes the lock of writers at once. A deferred transaction, which reads first and
+        # writes later, fails with "database is locked" if another one wrote in between, however long the busy timeout
+        # is.
         driver: sqlite3.Connection = dbapi_connection.driver_connection  # type: ignore[assignment]
         if dbapi_connection.info.pop(WRITES, False):
             _begin_writing(driver)
@@ -74,7 +75,8 @@ class GroundskeeperDialect(SQLiteDialect_pysqlite):
 
 
 def _begin_writing(connection: sqlite3.Connection) -> None:
-    """Waits for the writer of another process. SQLite itself waits at growing intervals of up to 0.1 s."""
+    """Waits for a writer in another process by short pauses. SQLite itself would wait at growing intervals of up to 0.1
+    s."""
     until = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
     connection.execute("PRAGMA busy_timeout = 0").close()
     try:
@@ -101,13 +103,13 @@ def open_sqlite(url: sa.URL, *, options: dict[str, Any]) -> tuple[Engine, Databa
         )
     engine = sa.create_engine(url.set(drivername=_DRIVER), **options, **_POOL)
     assert isinstance(engine.dialect, GroundskeeperDialect)
-    engine.url = url  # The name of the dialect concerns nobody else.
+    engine.url = url  # Users of the engine see the URL without the name of this dialect.
     file = Path(str(url.database).removeprefix("file:").partition("?")[0])
     files = DatabaseFiles()
 
     def check() -> None:
         files.check()
-        # SQLite makes its other files with the rights of the database file. If the file cannot be created, connecting
+        # SQLite creates its other files with the rights of the database file. If the file cannot be created, connecting
         # fails for the same reason.
         with suppress(OSError):
             private_file.create(file)
@@ -127,16 +129,16 @@ def open_sqlite(url: sa.URL, *, options: dict[str, Any]) -> tuple[Engine, Databa
         cursor = dbapi_connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         cursor.execute("PRAGMA journal_mode = WAL")
-        # NORMAL is safe with WAL: a power cut may lose the last commits, but does not damage the database. Workers
-        # report again.
+        # NORMAL is safe with a write-ahead log: a power cut may lose the last commits, but does not damage the
+        # database. Workers report again what was lost.
         cursor.execute("PRAGMA synchronous = NORMAL")
-        # Without this, an insert of several rows writes a temporary file, by which it undoes the rows if one of them
-        # fails.
+        # Without this, an insert of several rows writes a temporary file, which is needed only to undo the rows if one
+        # of them fails.
         cursor.execute("PRAGMA temp_store = MEMORY")
         cursor.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         cursor.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         cursor.execute("PRAGMA foreign_keys = ON")
-        # The first read opens all files.
+        # The first read opens all files of the database.
         cursor.execute("PRAGMA schema_version")
         cursor.close()
         files.opened(dbapi_connection)
@@ -145,15 +147,16 @@ def open_sqlite(url: sa.URL, *, options: dict[str, Any]) -> tuple[Engine, Databa
 
 
 _Parameter = tuple[str, Any, "Callable[[Any], Any] | None"]
-"""Name, value of the statement itself, and what prepares a value for SQLite."""
+"""The name of a parameter, the value that the statement itself has for it, and the function that prepares a value for
+SQLite."""
 
 
 class Glances:
-    """Reads of a single value, over a connection of their own that never writes. Each takes 15 microseconds, a
-    transaction of SQLAlchemy fifteen times as long. Thread-safe."""
+    """Reads single values, over a separate connection that never writes. A read takes 15 microseconds; a transaction of
+    SQLAlchemy takes fifteen times as long. Thread-safe."""
 
     def __init__(self, engine: Engine, files: DatabaseFiles) -> None:
-        self._pool = engine.pool  # The engine itself would live as long as this object, which lives as long as it.
+        self._pool = engine.pool  # A reference to the engine would keep the engine alive.
         self._dialect = engine.dialect
         self._files = files
         self._guard = threading.Lock()
@@ -162,13 +165,14 @@ class Glances:
         sa.event.listen(engine, "engine_disposed", self._close)
 
     def version(self) -> int:
-        """Returns a number that each commit of any process changes. Raises sqlite3.Error and those of connecting."""
+        """Returns a number that each commit of any process changes. Raises sqlite3.Error and the errors of
+        connecting."""
         with self._guard:
             return int(self._opened().execute("PRAGMA data_version").fetchone()[0])
 
     def first(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Any:
         """Returns the first column of the first row, as SQLite stores it; None without rows. Raises sqlite3.Error and
-        those of connecting."""
+        the errors of connecting."""
         if statement not in self._compiled:
             compiled = statement.compile(dialect=self._dialect)
             parameters: list[_Parameter] = []

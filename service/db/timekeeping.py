@@ -1,9 +1,9 @@
 """The service's clock, which continues after a restart, and is the same for all replicas of a database.
 
-The time of the database cannot replace this clock, for two reasons. First, it is the clock of the machine (SQLite) or
-of the server (PostgreSQL): if that clock is set forward, all leases expire at once. Second, the service reads the time
-often. On a busy machine a reading of this clock took 17 microseconds; a query for the time took 130 (SQLite) and 770
-(PostgreSQL 15, on the same machine) within a transaction, and 370 and 1770 in one of its own.
+The time of the database cannot replace this clock, for two reasons. First, that time is the clock of the machine
+(SQLite) or of the server (PostgreSQL). If such a clock is set forward, all leases expire at once. Second, the service
+reads the time often. On a busy machine a reading of this clock took 17 microseconds. A query for the time within a
+transaction took 130 (SQLite) or 770 (PostgreSQL 15, on the same machine), and in a separate transaction 370 or 1770.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NOTABLE = timedelta(minutes=1)
 
 
 class Timekeeping:
-    """Keeps `clock`, which follows the clock of a PostgreSQL server, or else that of this machine. The database must be
-    migrated. Raises DatabaseUnavailableError; meanwhile the clock goes on."""
+    """Maintains `clock`, which follows the clock of a PostgreSQL server, or else that of this machine. The database
+    must be migrated. If the database is unavailable, methods raise DatabaseUnavailableError, and the clock goes on."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -39,7 +39,7 @@ class Timekeeping:
         self._is_notable = False
 
     def run_once(self) -> None:
-        """Records the time, and logs if the clock that it follows was set to another time."""
+        """Records the time, and logs if the clock that the service's clock follows was set to another time."""
         if self._database:
             self._database.run_once()
         now = self.clock.read()

@@ -1,4 +1,4 @@
-"""Names by which the dialects of both databases learn about a transaction."""
+"""Options that tell the dialects of both databases about a transaction."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from typing import Self
 is_call: ContextVar[bool] = ContextVar("is_call", default=False)
 """Whether a caller of the API waits for the current work."""
 
-# Number of calls in a row that go before waiting threads, so that a flood of calls does not keep polls from recording
-# their results.
+# At most this many calls in a row go before waiting threads. So even many calls do not keep polls from recording their
+# results.
 _CALLS_IN_A_ROW = 20
 
 
 class Turns:
-    """A reentrant lock for `with`. Threads of calls get it first, others in the order in which they have asked. Each
-    turn ends with a pause, in which another process may begin to write."""
+    """A reentrant lock for `with`. Threads of calls get the lock first, other threads in the order in which they asked
+    for it. Each turn ends with a pause, in which another process may begin to write."""
 
     def __init__(self, pause_seconds: float = 0.0) -> None:
         self._pause_seconds = pause_seconds

@@ -1,4 +1,4 @@
-"""Insertion that handles an existing row, in the dialect of either database."""
+"""Insertions that handle an existing row, in the dialect of either database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 
 def insert(connection: Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
-    """Returns an insertion that can state what happens if the row exists (`on_conflict_do_nothing`)."""
+    """Returns an insertion that can state what happens if the row exists, such as `on_conflict_do_nothing`."""
     return insert_into(connection.dialect.name, table)
 
 
@@ -44,5 +44,5 @@ def _upsert(dialect: str, table: sa.Table, key: tuple[str, ...], values: tuple[s
 
 
 def replacing(row: postgresql.Insert | sqlite.Insert, key: Sequence[str], values: Iterable[str]) -> sa.Insert:
-    """Returns the insertion, which writes `values` to an existing row with this key."""
+    """Returns the insertion, changed so that it writes `values` to an existing row with this key."""
     return row.on_conflict_do_update(index_elements=key, set_={name: row.excluded[name] for name in values})

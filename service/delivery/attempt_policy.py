@@ -16,10 +16,10 @@ _GONE = 410
 class DeliveryConfig:
     """The settings of retries."""
 
-    # Seconds of the pauses after the first, second ... failure; the last pause precedes the last try.
+    # The pauses in seconds after the first failure, the second one, and so on. The last pause precedes the last try.
     schedule: tuple[float, ...] = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
     jitter: float = 0.1  # The largest share of a pause that is added to it.
-    most_retry_after: timedelta = timedelta(hours=12)  # A receiver's `Retry-After` extends a pause up to this.
+    most_retry_after: timedelta = timedelta(hours=12)  # A receiver's `Retry-After` extends a pause to this at most.
     most_hold: timedelta = timedelta(hours=36)  # A delivery blocks later ones for this time after its first attempt.
     disable_after: timedelta = timedelta(days=5)  # A webhook that fails for this time without a success is disabled.
 
@@ -49,15 +49,16 @@ def after_answer(
     config: DeliveryConfig,
     rng: Random,
 ) -> Done | TryAgain | GiveUp:
-    """Decides about the delivery. `tries` includes this attempt. `now` is the time of the service; `wall` is the
-    machine's clock, with which a date from the receiver is compared."""
+    """Decides about the delivery. `tries` includes this attempt. `now` is the time of the service. `wall` is the time
+    of the machine's clock; a date in the receiver's answer is compared with this time."""
     if answer.is_accepted:
         return Done()
     if tries > len(config.schedule):
         return GiveUp()
     pause = timedelta(seconds=config.schedule[tries - 1])
     requested = min(retry_after(answer.retry_after, wall), config.most_retry_after)
-    # The next try is no sooner than requested or scheduled: `Retry-After: 0` would use up the schedule at once.
+    # The next try comes neither before the requested time nor before the scheduled one, because otherwise
+    # `Retry-After: 0` would use up all tries at once.
     at = now + max(pause, requested) * (1 + config.jitter * rng.random())
     return TryAgain(at) if at - first_tried_at <= config.most_hold else GiveUp()
 

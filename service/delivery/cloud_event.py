@@ -12,7 +12,8 @@ MEDIA_TYPE = "application/cloudevents+json"
 
 
 def cloud_event(published: Published, source: str) -> dict[str, Any]:
-    """Returns the document. `sequence` is CloudEvents' own extension: strings that sort in the order of the commits."""
+    """Returns the document. Its `sequence` is an extension that CloudEvents defines: strings that sort in the order in
+    which the events were published."""
     event = published.event
     document: dict[str, Any] = {
         "specversion": "1.0",
@@ -30,9 +31,9 @@ def cloud_event(published: Published, source: str) -> dict[str, Any]:
 
 
 def body(published: Published, source: str) -> bytes:
-    """Returns the body, the same bytes each time the event is sent.
+    """Returns the body, which has the same bytes each time the event is sent.
 
-    Half of a surrogate pair, which may come from the name of a file, cannot be encoded in UTF-8 and becomes a question
+    The name of a file may contain half of a surrogate pair, which cannot be encoded in UTF-8. It becomes a question
     mark.
     """
     text = json.dumps(cloud_event(published, source), separators=(",", ":"), ensure_ascii=False)

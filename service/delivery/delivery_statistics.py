@@ -27,7 +27,7 @@ class DeliveryStatistics:
     """Figures of all webhooks together."""
 
     open: Mapping[DeliveryState, int]  # Deliveries that wait or were given up, up to `MOST_COUNTED` each.
-    due_at: datetime | None  # When the first delivery is due to be tried.
+    due_at: datetime | None  # When the next delivery is due.
     webhooks: int
     failing: int
     disabled: int
@@ -37,7 +37,7 @@ def _statement() -> sa.Select[Any]:
     is_enabled = _h.c.disabled_at.is_(None)
     counts = []
     for state in _OPEN:
-        # The condition of the partial index and the state are literals, because SQLite uses the index only then.
+        # SQLite uses the partial index only if its condition and the state are literals.
         is_state = _d.c.state == sa.literal_column(f"'{state.value}'")
         some = sa.select(_d.c.id).where(schema.DELIVERY_IS_OPEN, is_state).limit(MOST_COUNTED).subquery()
         counts.append(sa.select(sa.func.count()).select_from(some).scalar_subquery())

@@ -35,16 +35,16 @@ Queues = Mapping[tuple[str, str], int]
 
 
 def queues(connection: Connection, wanted: Iterable[tuple[str, Event]]) -> Queues:
-    """Returns the delivery queues of these events to webhooks (by id), without those that do not exist yet."""
+    """Returns the existing delivery queues of these pairs of a webhook's id and an event."""
     return _found(connection, {(webhook_id, _key(event)) for webhook_id, event in wanted})
 
 
 def enqueue(
     connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime, queues: Queues | None = None
 ) -> list[str]:
-    """Creates deliveries of events to webhooks (by id) and returns their ids. The deliveries are due now, or after
-    those that wait in the same delivery queue. `queues` has those that were found before, if the caller has looked for
-    them.
+    """Creates a delivery for each pair of a webhook's id and an event, and returns the ids of the deliveries. A
+    delivery is due now, or after the deliveries that already wait in its queue. `queues` has the delivery queues that
+    the caller has already found.
 
     The caller holds the outbox's lock.
     """
@@ -85,8 +85,8 @@ def page(
     """Returns a page of the webhook's deliveries, newest event first. Empty `states` select all; the times are those
     of the events."""
     query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(asked.limit + 1)
-    # The numbers of events are nearly in the order of their times, so the range of numbers limits the search. Both
-    # sides of the join get the condition, because PostgreSQL does not derive one from the other.
+    # The `seq` of events are nearly in the order of their times, so a range of `seq` limits the search. Both sides of
+    # the join get this condition, because PostgreSQL does not derive one from the other.
     numbers = (_d.c.event_seq, _e.c.seq)
     if asked.since is not None:
         first = _first_since(asked.since - MOST_DISORDER)
@@ -213,9 +213,10 @@ _RESET = {"state": DeliveryState.PENDING.value, "tries": 0, "first_tried_at": No
 
 
 def _key(event: Event) -> str:
-    """Returns the key of an event's delivery queue: the table's id, empty without a table, `test` for tests.
+    """Returns the key of an event's delivery queue: the table's id, an empty text without a table, and `test` for
+    tests.
 
-    Messages of notifications about one alert share a queue, and a failing one holds up few others.
+    The messages of a notification about one alert share a queue, so that a message that fails holds up few others.
     """
     if event.type in TESTS:
         return "test"
@@ -244,8 +245,8 @@ def _with_missing(connection: Connection, keys: set[tuple[str, str]], found: Que
 
 
 def _lock(connection: Connection, queue_ids: Iterable[int]) -> list[datetime | None]:
-    """Locks delivery queues, always in the same order. So a transaction that ends a claim and one that adds deliveries
-    see each other's changes. Returns when each of them is due."""
+    """Locks delivery queues, always in the same order. Because of the locks, a transaction that ends a claim and
+    another one that adds deliveries see each other's changes. Returns when each queue is due."""
     locked = sa.select(_q.c.next_at).where(_q.c.id.in_(sorted(queue_ids))).order_by(_q.c.id).with_for_update()
     return list(connection.execute(locked).scalars())
 

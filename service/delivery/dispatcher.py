@@ -1,7 +1,7 @@
 """Sends pending deliveries: claims delivery queues, sends their deliveries in order, and records the attempts.
 
-Sending happens between transactions, never inside one. If the service is killed between sending and recording, the
-delivery is sent again under the same id: at least once.
+No transaction is open while something is sent. If the service is killed between sending and recording, the delivery is
+sent again with the same id, so each delivery is sent at least once.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class DispatcherConfig:
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     source: str = "/groundskeeper"  # The source of the CloudEvents.
     namespace: str = "groundskeeper"  # The namespace of the jobs in OpenLineage events.
-    per_webhook: int = 16  # Most delivery queues that are claimed of a webhook; of a failing one it is one.
-    at_once: int = 512  # Most claimed delivery queues.
-    run: int = 50  # Most deliveries that are read from a queue at once.
+    per_webhook: int = 16  # At most this many delivery queues of a webhook are claimed; of a failing webhook only one.
+    at_once: int = 512  # At most this many delivery queues are claimed in all.
+    run: int = 50  # At most this many deliveries are read from a queue at once.
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A claimed delivery queue and the deliveries to send, until `deadline` on the monotonic clock. `facts` are the
-    facts about the events by their `seq`, only for an OpenLineage endpoint."""
+    """A claimed delivery queue and the deliveries to send from it. Sending must end before `deadline`, a time of the
+    monotonic clock. `facts` are the facts about the events by their `seq`; only an OpenLineage endpoint needs them."""
 
     webhook: Webhook
     queue: DeliveryQueue
@@ -67,7 +67,7 @@ class _Run:
 
 @dataclass
 class _Unrecorded:
-    """Results since the last recording: attempts, and the time of the next try of each finished run, by the id of its
+    """Results since the last recording: attempts; and for each finished run the time of the next try, by the id of the
     queue."""
 
     tried: list[AttemptRecord] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Dispatcher:
         self._on_attempt = on_attempt
         self._facts = facts
         self._name = uuid4().hex
-        # Sending may start only in the first half of a claim, so that it ends before the claim does.
+        # Sending may start only in the first half of the time of a claim, so that it ends before the claim does.
         self._half_claim = timedelta(seconds=transport.limits.longest)
         self._unrecorded = _Unrecorded()
         self._busy: Counter[str] = Counter()
@@ -148,8 +148,8 @@ class Dispatcher:
         return bool(unrecorded or runs)
 
     def is_idle(self) -> bool:
-        """Returns whether no delivery is pending, so that only a new event can make one due. False if that is not known
-        cheaply."""
+        """Returns whether no delivery is pending, so that only a new event can make one due. Returns False if finding
+        out would take long."""
         return not may_find(self._engine, queue_store.ANY_PENDING)
 
     async def settle(self) -> None:
@@ -197,7 +197,7 @@ class Dispatcher:
             self._wake()
 
     async def _attempt(self, run: _Run, published: Published, at: datetime) -> SendResult:
-        """Sends one event. Every error is a result, so that one delivery never stops the others."""
+        """Sends one event. An error is a result, not an exception, so that one delivery never stops the others."""
         try:
             return await self._sent(run, published, at)
         except Exception as error:

@@ -10,8 +10,8 @@ class UrlNotAllowedError(InvalidError):
     title = "Webhooks may not be sent to this URL"
     hint = "Use an https URL with a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can allow other hosts."
     why = (
-        "Webhooks go to public addresses by https only. An address of the service's own network, a loopback or "
-        "link-local one could be used to reach what callers cannot reach themselves. Host names are resolved before "
+        "Webhooks go to public addresses by https only. A caller could use an address of the service's own network, or "
+        "a loopback or link-local one, to reach hosts that are closed to the caller. Host names are resolved before "
         "each request."
     )
     example = "hooks.internal resolves to 10.0.0.5, which is private."
@@ -44,7 +44,7 @@ class DeliveryEndedError(ConflictError):
     title = "The delivery is not pending, so it cannot be skipped"
     hint = "GET /v1/webhooks/{id} shows in `blocked` the deliveries that hold others up."
     why = (
-        "Only a delivery that waits for its next attempt can hold up the ones behind it. This delivery was already "
+        "Only a delivery that waits for its next attempt can hold up the deliveries behind it. This one was already "
         "delivered, given up or skipped."
     )
     example = "Delivery dlv_6f0a1b2c3d4e5f60 is delivered."

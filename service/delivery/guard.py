@@ -1,8 +1,9 @@
 """Protection against server-side request forgery: a webhook may not reach the service's own network unless a setting
 allows it.
 
-The decisive check is made on the address to connect to, after the name was resolved and just before the connection is
-made (`service.delivery.network`). The check of the URL cannot know that address: it only reports some errors early.
+The decisive check concerns the address to connect to. It comes after the name was resolved and just before the
+connection is made (`service.delivery.network`). An earlier check of the URL does not know this address, and only
+reports some errors sooner.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _MOST_CHARACTERS = 2048
 _MAX_PORT = 65_535
-# Addresses with an IPv4 address in the last 32 bits (RFC 6052), to which gateways translate them.
+# Gateways translate these addresses to the IPv4 address in their last 32 bits (RFC 6052).
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _CLOSED: tuple[Network, ...] = (
-    # Formally public, but internal to every machine of a large cloud (Azure's platform address).
+    # Azure's platform address is formally public, but leads to an internal service on every machine of that cloud.
     ipaddress.IPv4Network("168.63.129.16/32"),
-    # Networks that some versions of Python do not consider private: protocol assignments (including a cloud's
-    # metadata), local-use NAT64 (RFC 8215), and the old site-local range.
+    # Some versions of Python do not consider these networks private: protocol assignments (including the metadata
+    # service of a cloud), local-use NAT64 (RFC 8215), and the old site-local range.
     ipaddress.IPv4Network("192.0.0.0/24"),
     ipaddress.IPv6Network("64:ff9b:1::/48"),
     ipaddress.IPv6Network("fec0::/10"),
@@ -37,8 +38,8 @@ _CLOSED: tuple[Network, ...] = (
 
 @dataclass(frozen=True)
 class Guard:
-    """The allowed destinations. `names` are hosts in lower case that are trusted whatever address they have; `networks`
-    are trusted addresses."""
+    """The allowed destinations. `names` are hosts in lower case that are trusted, whatever their addresses are.
+    `networks` are ranges of trusted addresses."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
@@ -101,7 +102,7 @@ def parsed_url(text: str) -> httpx.URL:
         raise UrlNotAllowedError(f"The URL is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:
         url = httpx.URL(text)
-        # The resolver encodes the host in the same way. An empty label, or one of more than 63 characters, has no
+        # The resolver encodes the host in the same way. A label that is empty or has more than 63 characters has no
         # encoding.
         url.host.encode("idna")
     except (httpx.InvalidURL, UnicodeError) as error:
@@ -114,8 +115,8 @@ def parsed_url(text: str) -> httpx.URL:
 
 
 def _literal(host: str) -> Address | None:
-    """Returns the address if the host is a literal address, or None. Like a resolver, it accepts `127.1`, `0x7f000001`
-    and `2130706433`."""
+    """Returns the address if the host is a literal address, else None. Resolvers accept `127.1`, `0x7f000001` and
+    `2130706433`, so this function does too."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

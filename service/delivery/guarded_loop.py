@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # A function that takes host, port and whether TLS is used, and returns the addresses to connect to. Raises
-    # ConnectionError.
+    # Such a function takes host, port and whether TLS is used, and returns the addresses to connect to. If it refuses
+    # the connection, it raises ConnectionError.
     Allow = Callable[[str, int, bool], Awaitable[Sequence[str]]]
 
 _allow: ContextVar[Allow | None] = ContextVar("allow", default=None)
@@ -32,7 +32,8 @@ def guarded_by(allow: Allow) -> Iterator[None]:
 
 
 class GuardedEventLoop(asyncio.SelectorEventLoop):
-    """Connects to the addresses that were checked: there is no second look-up that could return another one."""
+    """Connects to the very addresses that were checked. A second look-up, which could return other ones, is not
+    made."""
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         allow = _allow.get()

@@ -10,7 +10,7 @@ from service.delivery.errors import HeaderNotAllowedError
 MOST = 20
 _MOST_CHARACTERS = 4096
 
-# RFC 9110, section 5.1, and the part of 5.5 that all receivers interpret alike.
+# Names are those of RFC 9110, section 5.1. Values are that part of section 5.5 which all receivers interpret alike.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 _RESERVED = re.compile(

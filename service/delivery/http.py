@@ -23,10 +23,10 @@ from service.delivery.network import GuardedNetwork, Resolve
 from service.delivery.webhook import SendResult
 
 EXCERPT_CHARACTERS = 1000
-# Longest wait for the rest of a response after its status.
+# The longest time to wait for the rest of a response after its status.
 _EXCERPT_SECONDS = 2.0
 _IDLE_SECONDS = 30.0
-# Most receivers with open connections.
+# The largest number of receivers with open connections.
 _MOST_RECEIVERS = 256
 
 
@@ -46,7 +46,7 @@ class SendLimits:
 
 
 class Sender:
-    """Sends over reused connections. One event loop, the first that calls it, owns a sender."""
+    """Sends over reused connections. A sender belongs to the first event loop that calls it."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class Sender:
         self._user_agent = user_agent
         self._tls = tls or trusted()
         self._network = GuardedNetwork(guard, resolve)
-        # Open connections by receiver; the dispatcher already limits how many are open. httpcore's own pool scans all
-        # of its connections for each request: on this network it took 2.3 times the CPU time for one receiver, and 21
-        # times for 200 (`tests/benchmarks/connections.py`).
+        # Open connections by receiver; the dispatcher already limits how many are open. httpcore's own pool is not
+        # used, because it scans all of its connections for each request. The pool took 2.3 times the CPU time for one
+        # receiver, and 21 times for 200 (`tests/benchmarks/connections.py`).
         self._idle: dict[str, list[httpcore.AsyncHTTPConnection]] = {}
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> SendResult:
@@ -115,7 +115,8 @@ class Sender:
                 extensions={"timeout": seconds},
             ) as response,
         ):
-            # The time limit ends here: the status is known, and no error in the rest of the response changes it.
+            # The time limit ends here, because the status is known, and an error in the rest of the response does not
+            # change the result.
             timeout.reschedule(None)
             answered = time.monotonic() - started
             excerpt = _excerpt(await self._beginning(response), own)
@@ -151,7 +152,7 @@ class Sender:
             connection = idle.pop()
             if not connection.has_expired():
                 return connection
-            # The connections below it have been idle for even longer.
+            # The connections before this one in the list have been idle for even longer.
             expired = [connection, *idle]
             idle.clear()
             await _close(expired)
@@ -184,7 +185,7 @@ def _target(url: str) -> tuple[httpcore.URL, bytes]:
 @cache
 def trusted(more: str | None = None) -> ssl.SSLContext:
     """Returns a context with the public certificate authorities and those in the PEM file `more`. The context ignores
-    the environment. To read the authorities takes 20 ms, so that all senders share it."""
+    the environment. All senders share one context, because reading the authorities takes 20 ms."""
     context = httpx.create_ssl_context(trust_env=False)
     if more:
         context.load_verify_locations(cafile=more)

@@ -42,7 +42,8 @@ def library() -> ModuleType:
 
 
 class _Brokers:
-    """Decides about each connection of one producer, because brokers announce other brokers at any time."""
+    """Decides about each connection of one producer. Checking the URL alone is not enough, because brokers may announce
+    other brokers at any time."""
 
     def __init__(self, guard: Guard, network: GuardedNetwork) -> None:
         self._guard = guard
@@ -55,7 +56,7 @@ class _Brokers:
         try:
             return await self.checked(host, port, is_encrypted)
         except (UrlNotAllowedError, httpcore.ConnectError) as error:
-            # The library handles this error like a broker that is unavailable.
+            # The library treats the broker as unavailable after this error.
             raise ConnectionRefusedError(str(error)) from error
 
     async def checked(self, host: str, port: int, is_encrypted: bool) -> Sequence[str]:
@@ -75,8 +76,8 @@ class _Brokers:
 class _Slot:
     """The producer of one topic. After an error it is moved to `ending`, and no new one starts until it has ended.
 
-    The timer `idle` ends a producer that was not used for long, for example because its webhook was removed: it would
-    refresh its metadata for ever.
+    The timer `idle` ends a producer that was not used for long, for example because its webhook was removed. Such a
+    producer would go on refreshing its metadata for ever.
     """
 
     brokers: _Brokers
@@ -98,7 +99,7 @@ class _Slot:
 
 
 class KafkaSender:
-    """Sends through reused producers. Belongs to the event loop that it is first used in, a `GuardedEventLoop`."""
+    """Sends through reused producers. A sender belongs to the first event loop that uses it, a `GuardedEventLoop`."""
 
     def __init__(
         self,
@@ -121,8 +122,8 @@ class KafkaSender:
     async def produce(
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> SendResult:
-        """Sends one message. The message is accepted when all in-sync replicas have it; the excerpt then has partition
-        and offset. `own` are the headers that the webhook's owner added.
+        """Sends one message. Kafka has accepted the message when all in-sync replicas have it; the excerpt then names
+        partition and offset. `own` are the headers that the webhook's owner added.
 
         Raises nothing but cancellation: errors are results too.
         """
@@ -136,7 +137,8 @@ class KafkaSender:
         except GroundskeeperError as error:
             why = error.detail or error.title
         except Exception as error:
-            # All errors are caught, not only those of the library: a misbehaving broker must not end the service.
+            # All errors are caught, not only those of the library, because a broker that misbehaves must not end the
+            # service.
             why = str(error) or type(error).__name__
         return SendResult(time.monotonic() - started, error=why.replace("\0", "")[:EXCERPT_CHARACTERS])
 
@@ -164,7 +166,8 @@ class KafkaSender:
                 ],
             )
         except BaseException:
-            # The producer may still hold the message, and would send it after the next try and later messages.
+            # The producer may still hold the message, and would send it again after the next try or after later
+            # messages.
             slot.end(producer, 2 * self._step_seconds)
             raise
         return f"partition {record.partition}, offset {record.offset}"
@@ -208,7 +211,7 @@ class KafkaSender:
 async def _check(brokers: _Brokers, target: KafkaUrl, places: Iterable[tuple[str, int]]) -> None:
     """Checks in advance whether the brokers may be reached, for a clear error. Raises UrlNotAllowedError.
 
-    An unknown name passes, because there is nothing to connect to.
+    A name without an address passes the check, because there is nothing to connect to.
     """
     for host, port in places:
         with suppress(httpcore.ConnectError):
@@ -239,12 +242,13 @@ async def _end(producer: Any, brokers: _Brokers, patience: float) -> None:
             await producer.client.close()
 
 
-# asyncio itself keeps only weak references to tasks.
+# The task is kept here, because asyncio itself keeps only weak references to tasks.
 _stopping: set[asyncio.Future[None]] = set()
 
 
 def _stopped(stopping: asyncio.Future[None]) -> None:
     _stopping.discard(stopping)
     if not stopping.cancelled():
-        # The exception is fetched so that asyncio does not report it as unhandled: the message already has its result.
+        # The message already has its result. The exception is fetched only so that asyncio does not report it as
+        # unhandled.
         stopping.exception()

@@ -31,7 +31,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class KafkaUrl:
-    """A parsed URL. `brokers` are the bootstrap servers; they announce the others."""
+    """A parsed URL. `brokers` are the bootstrap servers, which announce all other brokers."""
 
     brokers: tuple[Broker, ...]
     topic: str

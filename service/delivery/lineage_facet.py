@@ -10,8 +10,8 @@ from typing import Any, Final
 
 NAME: Final = "groundskeeper_job"
 URN: Final = "urn:groundskeeper:facet:job:1"
-"""The `$id` of the schema: a name, not an address, because a service cannot know the address at which others reach
-it."""
+"""The `$id` of the schema. It is a name, not an address, because a service cannot know the address by which others
+reach the service."""
 
 
 @cache

@@ -23,7 +23,7 @@ def ensure(
     engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, *, url: str | None, api_key: str | None
 ) -> None:
     """Creates, changes or removes the webhook, according to the settings. An unchanged webhook keeps its deliveries and
-    its state. Replicas with the same settings may call it at the same time.
+    its state. Replicas with the same settings may call this at the same time.
 
     Raises SettingsError if no webhook can be made from the settings.
     """
@@ -53,7 +53,7 @@ def ensure(
             webhook = Webhook(ID, target, now, now, sealed_secret, sealed_headers, description=_DESCRIPTION)
             webhook_store.add(connection, webhook)
         elif stored.url != target or _opened(cipher, stored) != headers:
-            # The webhook is enabled again, because the old address or key may have been what was wrong.
+            # The webhook is enabled again, because the old address or key may have been the cause of its failures.
             changed = stored.evolve(
                 url=target,
                 sealed_headers=sealed_headers,

@@ -1,4 +1,4 @@
-"""Messages for people: the content of a notification, before a target gives it the target's form."""
+"""Messages for people. A message is the content of a notification; each target has its own form for it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MOST_FACTS = 10
 
 
 class MessageState(StrEnum):
-    """The occasion of a message. `FAILED` reports failed jobs, which are never resolved. `ACKNOWLEDGED` says that
-    somebody knows of a problem that still exists. `REPORT` sums up a week."""
+    """The occasion of a message. `FAILED` reports failed jobs; it is never followed by `RESOLVED`. `ACKNOWLEDGED` says
+    that somebody knows of a problem that still exists. `REPORT` sums up a week."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
@@ -50,8 +50,8 @@ class Fact(Documented):
 
 @dataclass(frozen=True)
 class Message(Documented):
-    """One message. Messages with the same `key` are about the same alert. `count` includes problems and jobs without an
-    entry."""
+    """One message. Messages with the same `key` are about the same alert. `count` is the number of all problems or
+    jobs, including those without an entry."""
 
     key: str
     state: MessageState
@@ -92,5 +92,5 @@ class Message(Documented):
 
 
 def cut(text: str, most: int) -> str:
-    """Returns at most this number of characters."""
+    """Returns the text, cut to at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

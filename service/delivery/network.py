@@ -1,7 +1,8 @@
 """Network backend that connects only to addresses that the guard allows.
 
-A name is resolved once, all of its addresses are checked, and the connection goes to a checked address: there is no
-second look-up that could return another one (DNS rebinding). TLS still verifies the name, and `Host` has it.
+A name is resolved once, all of its addresses are checked, and the connection goes to a checked address. A second
+look-up is not made, because it could return another address (DNS rebinding). TLS still verifies the name, and the
+header `Host` still has it.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A stream with a cheap check whether the other side has closed the connection, because the check is made before
-    each request."""
+    """A stream that checks cheaply whether the other side has closed the connection. The check comes before each
+    request."""
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
@@ -105,7 +106,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 class Resolver:
-    """The system's resolver in its own threads, so that look-ups without an answer block nothing else."""
+    """The system's resolver in separate threads, so that look-ups without an answer block nothing else."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_RESOLVING_AT_ONCE, thread_name_prefix="resolver")

@@ -73,8 +73,8 @@ class Facts:
 
 
 def concerns(event: Event) -> bool:
-    """Returns whether the event begins, continues or ends a run. A job that is queued again after an attempt that
-    failed ends that attempt's run."""
+    """Returns whether the event begins, continues or ends a run. `job.queued` after a failed attempt ends the run of
+    that attempt."""
     if event.type == EventType.JOB_QUEUED:
         job = event.data["job"]
         return job["attempt"] > 0 and job["error"] is not None
@@ -123,7 +123,7 @@ def run_event(event: Event, namespace: str, facts: Facts) -> dict[str, Any]:
         },
         "job": {
             "namespace": namespace,
-            # Names of tables need not be unique; paths are.
+            # The path is used, because names of tables need not be unique.
             "name": f"{table['base_path']}.{job['kind']}",
             "facets": {
                 "jobType": {
@@ -200,7 +200,7 @@ def _dataset(table: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
 
 
 def _of_expansion(expansion: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the members of the job that an event about an expansion has."""
+    """Returns the members of a job's event that can be read from an event about an expansion."""
     return {
         "id": expansion["job_id"],
         "kind": expansion["kind"],

@@ -1,9 +1,9 @@
 """The outbox: events and their deliveries, written in the transaction of the change that they report.
 
-Transactions publish one after the other: on PostgreSQL under a lock that lasts until the commit, on SQLite there is one
-writer anyway. So `seq` grows in the order of the commits: a reader that has read up to some `seq` has not missed an
-earlier event. Because all replicas wait for this lock, events are written last in a transaction, after everything that
-can be read or prepared without it. A second lock keeps the webhooks unchanged meanwhile.
+Transactions publish one after the other. On PostgreSQL a lock that lasts until the commit ensures this; SQLite has only
+one writer at a time anyway. So `seq` grows in the order of the transactions' commits, and a reader that has read up to
+some `seq` has not missed an earlier event. All replicas wait for this lock, so a transaction writes its events last,
+after everything that needs no lock. A second lock keeps the webhooks unchanged meanwhile.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from service.events.tally import Count
 _e = schema.events
 
 _Counted = tuple[str | None, Count]
-"""A count, and the id of the event that has to be new, if any."""
+"""A count, and optionally the id of an event: the count is added only if that event is new."""
 
-# The keys of the advisory locks: any numbers that no other lock in the same database uses. A transaction takes the lock
-# of the webhooks before that of the positions.
+# The keys of the advisory locks may be any numbers that no other lock in the same database has. A transaction takes the
+# lock of the webhooks before the lock of the positions (`seq`).
 _WEBHOOKS, _POSITIONS = 7_202_611_003, 7_202_611_002
 
 
 @dataclass(frozen=True)
 class _Last:
-    """What a transaction writes at its end."""
+    """The events and counts that a transaction writes at its end."""
 
     events: Sequence[Event] = ()
     now: datetime | None = None
@@ -47,8 +47,8 @@ class _Last:
 
 
 def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -> None:
-    """Writes events at the end of the transaction, except those that were published before, and a delivery for each
-    webhook that subscribes to them. After the commit, call `Notifier.notify`."""
+    """Writes events at the end of the transaction, with a delivery for each webhook that subscribes to them. An event
+    that was published before is not written again. After the commit, call `Notifier.notify`."""
     if events:
         _at_end(connection, _Last(events=events, now=now))
 
@@ -60,8 +60,8 @@ def count(connection: Connection, counts: Iterable[Count]) -> None:
 
 
 def in_turn(connection: Connection, write: Callable[[Connection], object]) -> None:
-    """Calls `write` at the end of the transaction, while no other one does so: the positions of what it inserts grow in
-    the order of the commits."""
+    """Calls `write` at the end of the transaction, while no other transaction does so. So the positions of the rows
+    that `write` inserts grow in the order of the transactions' commits."""
     _at_end(connection, _Last(write=write))
 
 
@@ -95,7 +95,8 @@ def _write(
     connection: Connection, events: Sequence[Event], counts: Sequence[_Counted], *, ends: bool = False
 ) -> list[Published]:
     """Takes the lock of the positions, writes those of the events that are new, and adds `counts`. Returns the new
-    events. The ids of the events differ. `ends`: nothing else is written before the commit."""
+    events. No two events may have the same id. `ends` says that the transaction writes nothing else before its
+    commit."""
     by_id = {event.id: event for event in events}
     if connection.dialect.name == "postgresql":
         written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts), execution_options={ENDS: ends})
@@ -117,11 +118,11 @@ _NEWEST = sa.select(sa.func.max(_e.c.seq))
 # The database inserts the rows of one statement in their order.
 _WRITE = sqlite.insert(_e).on_conflict_do_nothing(index_elements=["id"]).returning(_e.c.seq, _e.c.id)
 
-# All replicas wait while a transaction holds the lock, so PostgreSQL takes it and writes everything in one statement,
-# without a message between. The insertions read `locked`, so they have their positions and change the counters only
-# after that. A condition on what an earlier transaction has written would fail here, because the statement does not
-# see it; conflicts are found all the same. A count with an `event` is added if that event is new. Counters are changed
-# in one order, so that no two transactions each wait for a counter of the other one.
+# All replicas wait while a transaction holds the lock, so one statement of PostgreSQL takes the lock and writes
+# everything. The insertions read `locked`, so they get their positions and change the counters only under the lock. The
+# statement does not see rows that another transaction commits while it waits for the lock, so it must not depend on a
+# condition on such rows; conflicts with them are found all the same. A count with an `event` is added if that event is
+# new. Counters are changed in a fixed order, which prevents deadlocks.
 _LOCK_AND_WRITE = sa.text("""
 WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(:positions)),
 written AS (
@@ -162,8 +163,8 @@ def _arrays(events: Sequence[Event], counts: Sequence[_Counted]) -> dict[str, An
 
 
 def _wanted(connection: Connection, events: Iterable[Event]) -> list[tuple[str, Event]]:
-    """Returns ids of webhooks, each with an event that it subscribes to. No webhook changes until the transaction
-    ends."""
+    """Returns a pair for each event and each webhook that subscribes to it: the webhook's id and the event. No webhook
+    changes until the transaction ends."""
     if not events:
         return []
     _take(connection, _WEBHOOKS, "_shared")
@@ -171,8 +172,8 @@ def _wanted(connection: Connection, events: Iterable[Event]) -> list[tuple[str, 
 
 
 def lock(connection: Connection) -> None:
-    """Locks the outbox: until the transaction ends no other one publishes, or adds, changes or removes webhooks. Call
-    it first in a transaction."""
+    """Locks the outbox: until the transaction ends, no other one publishes, and none adds, changes or removes webhooks.
+    Call this first in a transaction."""
     _take(connection, _WEBHOOKS)
     _take(connection, _POSITIONS)
 
@@ -204,7 +205,7 @@ def of_type(connection: Connection, type_: str, *, after_seq: int, limit: int) -
 
 
 def before(connection: Connection, since: datetime) -> int:
-    """Returns a `seq` after which all events from `since` on come."""
+    """Returns a `seq` that is smaller than those of all events at `since` or later."""
     first = sa.select(_e.c.seq).where(_e.c.at >= since - MOST_DISORDER).order_by(_e.c.at, _e.c.seq).limit(1)
     found: int | None = connection.execute(first).scalar()
     return newest(connection) if found is None else found - 1

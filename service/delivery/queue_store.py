@@ -1,6 +1,6 @@
 """Database access to delivery queues (the table `lanes`): claims and attempts.
 
-A claim has a deadline, so after a service was killed another one sends what it had claimed.
+A claim has a deadline. So if a replica of the service was killed, another one later sends what it had claimed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def claim(
     first = sa.select(ranked.c.id).where(ranked.c.place <= max(capacity.values()))
     query = (
         sa.select(_q.c.id, _q.c.webhook_id)
-        # The condition is checked again: another service may have claimed it since the ranks were computed.
+        # The condition is checked again, because another replica may have claimed the queue since the ranks were
+        # computed.
         .where(_q.c.id.in_(first), _is_free(now))
         .order_by(_q.c.next_at, _q.c.id)
         .with_for_update(skip_locked=True)
@@ -76,7 +77,7 @@ def waiting(
     connection: Connection, queue_ids: Sequence[int], limit: int
 ) -> Mapping[int, list[tuple[Delivery, Published]]]:
     """Returns the first `limit` pending deliveries of each queue, by the id of the queue, in the order of their events.
-    Further ones are not read, however many are pending."""
+    The duration does not depend on the number of further deliveries."""
     other = _d.alias("other")
     beyond = (
         sa.select(other.c.event_seq)
@@ -101,8 +102,8 @@ def waiting(
 def record(connection: Connection, tried: Sequence[AttemptRecord]) -> None:
     """Writes attempts and the new states of their deliveries. The caller has locked the webhooks (`webhook_store`).
 
-    A service may record after its claim has expired. So a delivery that no longer exists is skipped, and one that has
-    ended meanwhile keeps its state.
+    A replica may record attempts after its claim has expired. So a delivery that no longer exists is skipped, and a
+    delivery that has ended meanwhile keeps its state.
     """
     if not tried:
         return
@@ -121,11 +122,8 @@ def record(connection: Connection, tried: Sequence[AttemptRecord]) -> None:
 
 
 def release(connection: Connection, ended: Mapping[int, datetime | None], *, claimant: str, now: datetime) -> None:
-    """Ends claims. `ended` has the next due time of each queue, None for now. A queue without pending deliveries is not
-    due.
-
-    Queues that another service has claimed after the deadline are skipped.
-    """
+    """Ends claims. `ended` has the time when each queue is due again; None means now. A queue without pending
+    deliveries does not become due. Queues that another replica has claimed after the deadline are skipped."""
     if not ended:
         return
     ids = sorted(ended)

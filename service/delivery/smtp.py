@@ -39,7 +39,7 @@ class _Connection(smtplib.SMTP):
 
 
 class SmtpSender:
-    """Sends each mail over a connection of its own, in a thread of its own pool."""
+    """Sends each mail over a new connection, in a thread of the sender's pool."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SmtpSender:
             why = str(error) or type(error).__name__
         finally:
             if connection is not None:
-                # A thread that still waits for the server ends with an error.
+                # If the thread still waits for the server, its call ends with an error.
                 connection.close()
         why = why.replace("\0", "").encode(errors="replace").decode()
         return SendResult(time.monotonic() - started, error=why[:EXCERPT_CHARACTERS])

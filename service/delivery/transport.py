@@ -30,7 +30,7 @@ def _is_kafka(url: str) -> bool:
 
 
 class Transport:
-    """Sends messages. Belongs to the event loop that it is first used in."""
+    """Sends messages. A transport belongs to the first event loop that uses it."""
 
     def __init__(self, http: Sender, kafka: KafkaSender, smtp: SmtpSender) -> None:
         self._http = http

@@ -28,10 +28,10 @@ class Webhook(Record):
     sealed_headers: str  # The caller's own headers, as a JSON object.
     sealed_old_secret: str | None = None  # The old signing key, which also signs until `old_secret_until`.
     old_secret_until: Annotated[
-        datetime | None, Spec("Until then messages are also signed with the previous secret")
+        datetime | None, Spec("Until this time messages are also signed with the previous secret")
     ] = None
     types: tuple[str, ...] = ("*",)  # Globs, such as `job.*`.
-    tables: tuple[str, ...] = ()  # Ids, or globs of names; if empty, all tables and events without a table.
+    tables: tuple[str, ...] = ()  # Ids or globs of names. If empty, events of all tables and those without a table.
     description: str = ""
     disabled_because: Annotated[str | None, Spec("Why nothing is sent; null if it is enabled")] = None
     disabled_at: Annotated[datetime | None, Spec("Since when nothing is sent")] = None
@@ -81,7 +81,7 @@ def concerns(tables: Collection[str], table_id: str | None, name: str | None) ->
 
 
 class DeliveryState(StrEnum):
-    """State of a delivery. `DEAD` is given up, unless it is replayed."""
+    """State of a delivery. A `DEAD` delivery was given up, but may be replayed."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -107,7 +107,7 @@ class Delivery(Record):
     state: Annotated[
         DeliveryState, Spec("`pending`, `delivered`, or `dead`: given up unless replayed", examples=("delivered",))
     ] = DeliveryState.PENDING
-    tries: int = 0  # Starts again with a replay, like `first_tried_at`.
+    tries: int = 0  # A replay resets this, and `first_tried_at`.
     first_tried_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -127,7 +127,7 @@ class SendResult(Documented):
 
     @property
     def is_accepted(self) -> bool:
-        """True for a 2xx status, even if the rest of the answer is broken off, or an acknowledgement."""
+        """True for an acknowledgement, and for a 2xx status even if the rest of the answer is missing."""
         return self.is_acknowledged or (self.status is not None and 200 <= self.status < 300)
 
 

@@ -29,5 +29,5 @@ def notification(type_: EventType, webhook: Webhook, name: str, message: Message
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:
-    # The URL is left out: other webhooks may receive this event, and URLs of chat services are secrets.
+    # The URL is left out, because other webhooks may receive this event, and URLs of chat services are secrets.
     return {"id": webhook.id, "description": webhook.description}

@@ -64,7 +64,8 @@ def enabled(connection: Connection) -> list[Webhook]:
 def locked(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webhook]:
     """Locks and returns the webhooks that still exist; none of them changes until the transaction ends.
 
-    Always locks in the same order, and does not block references, so publishing transactions do not wait for it.
+    Webhooks are always locked in the same order. The locks do not block references to webhooks, so transactions that
+    publish do not wait for them.
     """
     query = sa.select(_w).where(_w.c.id.in_(sorted(webhook_ids))).order_by(_w.c.id).with_for_update(key_share=True)
     return {row.id: Webhook.of_row(row) for row in connection.execute(query)}

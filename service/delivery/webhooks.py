@@ -48,8 +48,8 @@ class Created:
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay: `count` deliveries are sent again. `is_complete` is False if more are left for the next
-    call."""
+    """The result of a replay: `count` deliveries are sent again. `is_complete` is False if further ones are left, which
+    another call sends."""
 
     count: int
     is_complete: bool
@@ -101,7 +101,7 @@ def change(database: Database, guard: Guard, *, webhook_id: str, changes: Mappin
     with changing(database) as connection:
         webhook = _plain(webhook_store.get(connection, webhook_id, for_update=True))
         if (headers := changes.pop("headers", None)) is not None:
-            # A caller sends a mask back to keep the stored value.
+            # A caller that sends a mask back wants to keep the stored value.
             stored = json.loads(database.cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
             wanted = {name: stored.get(name, value) if value == MASK else value for name, value in headers.items()}
             changes["sealed_headers"] = _sealed(database, wanted)
@@ -135,8 +135,8 @@ def rotate_secret(database: Database, webhook_id: str) -> Created:
 
 
 def enable(database: Database, webhook_id: str) -> Webhook:
-    """Enables a webhook, resets all pending deliveries and sends them now. The same is done for a webhook that is
-    enabled but fails.
+    """Enables a webhook, resets all its pending deliveries and sends them now. A webhook that is enabled but fails is
+    treated in the same way.
 
     Raises WebhookNotFoundError.
     """
@@ -187,8 +187,8 @@ def replay_one(database: Database, delivery_id: str) -> Delivery:
 
 
 def skip(database: Database, delivery_id: str) -> Delivery:
-    """Gives up a pending delivery, so that those behind it are sent. Raises DeliveryNotFoundError, or
-    DeliveryEndedError if it is not pending."""
+    """Gives up a pending delivery, so that the deliveries behind it are sent. Raises DeliveryNotFoundError, or
+    DeliveryEndedError if the delivery is not pending."""
     now = database.clock()
     with changing(database) as connection:
         delivery = delivery_store.get(connection, delivery_id)
@@ -200,8 +200,9 @@ def skip(database: Database, delivery_id: str) -> Delivery:
 def replay(
     database: Database, webhook_id: str, *, since: datetime, until: datetime | None, with_delivered: bool
 ) -> Replayed:
-    """Replays the events from `since` to `until` that match the webhook: those that were given up, those that were
-    never sent because it was disabled or did not exist yet, and with `with_delivered` also those that were delivered.
+    """Replays the events from `since` to `until` that match the webhook. Replayed are events whose delivery was given
+    up, and events that were never sent because the webhook was disabled or did not exist yet. If `with_delivered` is
+    true, delivered events are replayed too.
 
     Pending deliveries stay unchanged, so a repeated call has no further effect. Raises WebhookNotFoundError or
     WebhookDisabledError.
@@ -231,7 +232,7 @@ def changing(database: Database) -> Iterator[Connection]:
 
 def _checked(url: str, guard: Guard) -> str:
     if chat := chat_of(url):
-        raise NotificationNeededError(f"Its host belongs to {chat.value}.")
+        raise NotificationNeededError(f"The URL's host belongs to {chat.value}.")
     return transport.checked(url, guard)
 
 

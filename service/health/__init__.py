@@ -1,2 +1,2 @@
-"""The problems of all tables, workers and webhooks, with one function that finds each kind; and the overview of all
-tables."""
+"""The problems of all tables, workers and webhooks, and the overview of all tables. Each kind of problem has one
+function that finds it."""

@@ -1,4 +1,5 @@
-"""Store of the acknowledgements of problems: an acknowledged problem is known, and needs no attention until it ends."""
+"""Store of the acknowledgements of problems. Somebody knows of an acknowledged problem, so it needs no attention until
+it ends."""
 
 from __future__ import annotations
 
@@ -18,18 +19,18 @@ _a = schema.acknowledgements
 _p = schema.standing_problems
 
 _UNTIL_STORED = timedelta(minutes=10)
-"""Time after an acknowledgement until a round has certainly stored the problem, if it still exists."""
+"""How long after an acknowledgement a round has certainly stored the problem, if the problem still exists."""
 
 
 @dataclass(frozen=True)
 class Acknowledgement(Documented):
-    """The person who knows of a problem, with the beginning, the end and the reason of the acknowledgement."""
+    """An acknowledgement: who knows of the problem, since when, until when, and why it may wait."""
 
     by: Annotated[str, Spec("Name of the caller", examples=("kim",))]
     at: datetime
     until: Annotated[
         datetime | None,
-        Spec("When the acknowledgement ends, if the problem has not ended before; null: only with the problem"),
+        Spec("When the acknowledgement ends, if the problem has not ended before; null: when the problem ends"),
     ] = None
     reason: Annotated[str | None, Spec("Why, for others", examples=("the storage is being moved",))] = None
 
@@ -68,8 +69,8 @@ def remove(connection: Connection, problem_ids: Collection[str]) -> int:
 
 
 def forget_ended(connection: Connection, now: datetime) -> None:
-    """Deletes the acknowledgements that have ended, and those of problems that are no longer stored, so that a problem
-    that comes back is shown."""
+    """Deletes the acknowledgements that have ended, and those of problems that are no longer stored. A problem that
+    comes back is then shown again."""
     is_stored = sa.exists().where(_p.c.id == _a.c.problem_id)
     is_left = sa.and_(_a.c.at < now - _UNTIL_STORED, sa.not_(is_stored))
     connection.execute(_a.delete().where(sa.or_(is_left, _is_over(now))))

@@ -1,8 +1,8 @@
 """The problem of a compaction backlog that grows.
 
-Every backlog rises until a compaction and then falls. So these checks compare a rise with earlier rises, and the logs
-that one compaction leaves with those that the next one leaves. `service.health.late_services.compaction_behind` checks
-the size of a backlog.
+Every backlog rises until a compaction and then falls. So these checks compare a rise with earlier rises, and compare
+the logs that successive compactions leave. `service.health.late_services.compaction_behind` checks the size of a
+backlog.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ GROWING = Definition(
 )
 
 COMPACTIONS = 4
-"""Number of compactions in a row, each of which left more log bytes than the one before."""
+"""The backlog grows if each of this many compactions in a row left more log bytes than the one before."""
 
 RISES = 5
-"""Number of polls in a row that found more log bytes, without a compaction."""
+"""The backlog grows if each of this many polls in a row found more log bytes, and no compaction ran meanwhile."""
 
 RISING_FOR = timedelta(hours=1)
 
 GROWTH = 1.5
-"""Ratio of the log bytes that the last of these compactions left to those that the first one left. Without a
-compaction: ratio of the current log bytes to the maximum before earlier compactions."""
+"""The last of these compactions must have left at least this many times the log bytes that the first one left. Without
+a compaction, there must be this many times the most log bytes that earlier compactions found."""
 
 LEAST_BYTES = 64 * 1024**2
-"""Log bytes below which a backlog does not matter."""
+"""A backlog with fewer log bytes does not matter."""
 
 LEAST_RATIO = 0.05
-"""The ratio of logs to base files below which a backlog costs next to nothing."""
+"""If the ratio of logs to base files is smaller, the backlog costs next to nothing."""
 
 WITHOUT_EARLIER = 2
-"""Multiple of the policy's number of commits, for a table that nothing has ever compacted."""
+"""A table that nothing has ever compacted must have this many times the commits of the policy's threshold."""
 
 
 def growing(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns the problem if each compaction leaves more logs than the one before, or if no compaction runs and there
-    are more logs than before any earlier compaction."""
+    """Returns the problem if each compaction leaves more logs than the one before. Also returns it if no compaction
+    runs and there are more logs than before any earlier compaction."""
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
         return None

@@ -1,9 +1,10 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-A search takes a quarter of a second for ten thousand tables, and a page requests problems after each event. So each
-process searches once for all callers. Until the new result is there, callers get the previous one. After a start they
-get the problems that the last round of `problem_rounds` has stored, because the first search computes the problems of
-all tables. Until those are read, an overview of very many tables shows them without their problems.
+A search of ten thousand tables takes a quarter of a second, and pages of the dashboard request problems after each
+event. So each process searches once for all callers, who get the previous result until the new one is there. The first
+search after a start takes longer, because it computes the problems of all tables. Meanwhile callers get the problems
+that the last round of `problem_rounds` has stored. Until these are read, an overview of very many tables shows no
+problems.
 """
 
 from __future__ import annotations
@@ -65,28 +66,28 @@ class ProblemCache:
         self._tables = ResultCache("list of tables", self._listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock, accepted: MostAge = AT_ONCE) -> FleetProblems:
-        """Returns the last result. If there are so many tables that computing it takes long, it may be minutes old, and
-        after a start have the backlogs only. Raises DatabaseUnavailableError."""
+        """Returns the last result. If there are so many tables that computing takes long, the result may be minutes
+        old, and after a start it may have only the backlogs. Raises DatabaseUnavailableError."""
         return self._problems.get(engine, clock, accepted).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
-        """Returns all tables: the current ones, or the cached ones if there are very many. Raises
+        """Returns all tables. If there are very many, the list may be an older, cached one. Raises
         DatabaseUnavailableError."""
         return self._tables.get(engine, clock, NOT_OLD)
 
     def search(self, engine: Engine, clock: Clock) -> tuple[problems.Found, Mapping[str, str]]:
-        """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
-        could be read, by id. Raises DatabaseUnavailableError."""
+        """Examines the whole installation now, and caches the result. Returns the result, and the base path of each
+        table that could be read, by id. Raises DatabaseUnavailableError."""
         searched = self._problems.get(engine, clock, NEW)
         return searched.found, searched.paths
 
     def note_written(self, found: Iterable[HealthProblem], ids: Collection[str]) -> None:
-        """Records which of the problems were stored, and forgets the ones that have ended."""
+        """Records which of the problems this process has stored, and forgets those that have ended."""
         written = {each.id: each if each.id in ids else self.written.get(each.id) for each in found}
         self.written = {key: each for key, each in written.items() if each is not None}
 
     def prepare(self, engine: Engine) -> bool:
-        """Reads the problems that the last round has stored, if there are many tables, and returns whether there are.
+        """Reads the problems that the last round has stored, if there are many tables. Returns whether there are many.
         Raises DatabaseUnavailableError."""
         self._problems.of_before(engine)
         return self._problems.is_of_many(engine)

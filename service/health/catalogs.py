@@ -1,4 +1,4 @@
-"""Problems of catalogs: one whose syncs fail, and tables that are not registered as their catalog has them."""
+"""Problems of catalogs: the syncs of a catalog fail, or tables are registered otherwise than their catalog has them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CATALOG_DIFFERS = Definition(
     ProblemKind.CATALOG_DIFFERS,
     Severity.NOTICE,
     "Catalog and registrations differ",
-    "New tables of the catalog are not serviced, and polls of moved or dropped ones may fail.",
-    "See each table and the reason. Register or unregister it, exclude it by a pattern of the catalog, or let the rules"
-    " of the catalog do so.",
+    "New tables of the catalog are not serviced, and polls of moved or dropped tables may fail.",
+    "Look at each table and its reason. Register or unregister the table, exclude it by a pattern of the catalog, or"
+    " change the catalog's rules so that they do this.",
 )
 
 _WORDS = {"new": "new", "moved": "moved", "dropped": "dropped", "refused": "refused", "broken": "not readable"}

@@ -1,4 +1,5 @@
-"""The problem of clocks: the writers of a table name their instants by different clocks, or a clock was set back."""
+"""The problem of clocks: the writers of a table take the times of their instants from clocks that differ, or a clock
+was set back."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ CLOCKS_DISAGREE = Definition(
     ProblemKind.CLOCKS_DISAGREE,
     Severity.CRITICAL,
     "The clocks of the table's writers do not agree",
-    "Hudi orders rows by the moments that writers name, so a later write may lose to an earlier one. Every job that"
-    " writes is refused, because its instant would come before some writers' and after others'.",
-    "Let all writers use one clock: set their machines by a time server, and run them in one time zone. A table "
-    "that is created with `hoodie.table.timeline.timezone=UTC` uses UTC for writers in any zone.",
+    "Hudi orders rows by the times of their instants, so a later write may lose to an earlier one. Every job that"
+    " writes is refused, because its instant would be older than those of some writers and newer than those of others.",
+    "Let all writers use the same time: set their machines by a time server, and run the writers in one time zone. A "
+    "table that is created with `hoodie.table.timeline.timezone=UTC` uses UTC for writers in any zone.",
 )
 
 
@@ -40,8 +41,8 @@ def disagree(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> HealthProblem | None:
-    """Returns the problem of a clock that was set back. The problem remains after the clock has been corrected, because
-    the instants that were named in between keep their order."""
+    """Returns the problem of a clock that was set back. The problem remains after the clock was corrected, because the
+    instants that were created in between keep their wrong times."""
     if (found := clock.get("set_back")) is None:
         return None
     since, back = datetime.fromisoformat(found["since"]), timedelta(seconds=round(found["seconds"]))
@@ -51,7 +52,7 @@ def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> Hea
         since,
         f"{duration(now - since)} ago the clock of a writer was behind: {found['instant']} appeared after"
         f" {found['after']} had completed, and is {back} earlier{more}."
-        " Compare the rows that it wrote with their source: an older version may be what readers see.",
+        " Compare the rows that it wrote with their source, because readers may see an older version of them.",
         dict(found),
         step=show_table(table.id),
     )

@@ -7,7 +7,7 @@ from service.model.errors import NotFoundError
 
 class ProblemNotStandingError(NotFoundError):
     type = "problem-not-standing"
-    title = "No problem with this id stands now"
+    title = "No problem with this id exists now"
     hint = "GET /v1/problems, or `groundskeeper problems`, lists the problems with their ids."
     why = (
         "Only a problem that exists now can be acknowledged. The id was mistyped, or the problem has ended "

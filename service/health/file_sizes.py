@@ -21,7 +21,7 @@ TOO_LARGE = Definition(
     ProblemKind.BUCKET_TOO_LARGE,
     Severity.WARNING,
     "A bucket is larger than the policy allows",
-    "Each compaction rewrites all of it in one task, which becomes slower and needs more memory with every commit.",
+    "Each compaction rewrites the whole bucket in one task, which gets slower and needs more memory with each commit.",
     "Expand the buckets: the job moves each row to its new bucket without a shuffle.",
 )
 
@@ -31,20 +31,20 @@ SKEWED = Definition(
     "The buckets are uneven",
     "One task of each write and each compaction takes much longer than all others.",
     "More buckets do not help. Look for a key that most rows share, or create a new table whose index hashes fields "
-    "with more values.",
+    "that have more values.",
 )
 
 _INSTEAD = {
     "uneven-keys": SKEWED.remedy,
-    **dict.fromkeys(OBSTACLES, "Remove what keeps the table from an expansion first; the finding names it."),
+    **dict.fromkeys(OBSTACLES, "First remove the obstacle that the finding names."),
 }
 """Remedies for tables where an expansion would be refused, by the code of the policy's decision."""
 
 SKEW = 4.0
-"""Buckets are uneven from this ratio of the largest bucket to the mean of all."""
+"""Buckets are uneven if the largest bucket has at least this many times the mean size of all."""
 
 SKEW_BYTES = 256 * _MIB
-"""Size of the largest bucket below which skew does not matter."""
+"""If the largest bucket is smaller, uneven buckets do not matter."""
 
 SMALL_FILES = Definition(
     ProblemKind.SMALL_FILES,
@@ -55,10 +55,10 @@ SMALL_FILES = Definition(
 )
 
 SMALL_SHARE = 0.5
-"""The share of small base files, unless the policy clusters by a share of its own."""
+"""Small base files are a problem from this share on, unless the policy sets another share."""
 
 MANY_FILES = 100
-"""Small files of a table below which they do not matter."""
+"""If a table has fewer small files, they do not matter."""
 
 
 def too_large(table: TableFacts, _now: datetime) -> HealthProblem | None:

@@ -34,7 +34,7 @@ FAILING = Definition(
 )
 
 FAILURES_SHOWN_FOR = timedelta(days=3)
-"""Time after the last failure for which the problem is shown. Later the job is probably not needed any more."""
+"""The problem is shown for this time after the last failure. After that, the job is probably not needed any more."""
 
 UNSETTLED = Definition(
     ProblemKind.JOB_UNSETTLED,
@@ -45,7 +45,8 @@ UNSETTLED = Definition(
 )
 
 UNSETTLED_AFTER = timedelta(minutes=15)
-"""A poll settles a job's outcome, and polls are about a minute apart."""
+"""An unknown outcome becomes a problem after this time. A poll usually settles it, and polls are about a minute
+apart."""
 
 LOCK_AWAITED = Definition(
     ProblemKind.LOCK_AWAITED,
@@ -58,8 +59,7 @@ LOCK_AWAITED = Definition(
 LOCK_AFTER = timedelta(minutes=5)
 
 SILENT_AFTER = timedelta(seconds=10)
-"""Time after which a lock server that does not answer is a problem. The server is asked at least once more in this
-time."""
+"""A lock server that does not answer becomes a problem after this time, in which it is asked at least once more."""
 
 NO_WORKER = Definition(
     ProblemKind.GROUP_WITHOUT_WORKER,
@@ -70,35 +70,35 @@ NO_WORKER = Definition(
 )
 
 NO_WORKER_AFTER = timedelta(minutes=2)
-"""Time for which the oldest startable job has waited before this is a problem. A new worker needs some time to start
+"""The problem exists once the oldest startable job has waited for this time. A new worker needs some time to start
 Spark."""
 
 WORKER_LOST = Definition(
     ProblemKind.WORKER_LOST,
     Severity.WARNING,
     "A worker disappeared while it held jobs",
-    "Its slots are missing. Its jobs start again, from the state that it left on the timeline.",
-    "Look at the worker's log: it may have been killed, often for want of memory, or have lost its connection. Start"
-    " one in its place.",
+    "The worker's slots are missing. The jobs start again, from the state that the worker left on the timeline.",
+    "Look at the worker's log: the worker may have been killed, often because memory ran out, or have lost its"
+    " connection. Start a worker in its place.",
 )
 
 WEBHOOK_FAILING = Definition(
     ProblemKind.WEBHOOK_FAILING,
     Severity.WARNING,
     "A webhook's receiver does not accept events",
-    "Later events of the same table wait behind the first one. After too many attempts each is given up.",
-    "Repair the receiver, as its answer says; then have all waiting deliveries sent at once.",
+    "Later events of the same table wait behind the first one. After too many attempts an event is given up.",
+    "Repair the receiver, as its answer says. Then let the service send all waiting deliveries at once.",
 )
 
 FAILING_AFTER = timedelta(minutes=10)
-"""Time since the first failure after the last success before this is a problem: a receiver may be restarting."""
+"""The problem exists once all attempts have failed for this time. A receiver that restarts fails for a shorter time."""
 
 WEBHOOK_DISABLED = Definition(
     ProblemKind.WEBHOOK_DISABLED,
     Severity.WARNING,
     "A webhook is disabled",
     "The webhook receives nothing. Its deliveries wait, and events of this time are not sent unless they are replayed.",
-    "Enable it when its receiver is well again, and replay what was missed; or delete it.",
+    "Enable the webhook when its receiver works again, and replay the missed events; or delete the webhook.",
 )
 
 GIVEN_UP = Definition(
@@ -196,7 +196,7 @@ def _begun(job: Job, now: datetime) -> str:
 
 
 def breaking_lock(table: TableFacts) -> str:
-    """Returns the remedy for a lock that is held for too long."""
+    """Returns the remedy for a lock that has been held for too long."""
     command = line("lock", "break", table.id, "--reason", Choice("REASON"))
     return f"Find out whether its holder is alive. A lock that a dead writer left is broken by `{command}`."
 
@@ -213,7 +213,7 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[HealthProblem
         if alive:
             why = f"{count(len(alive), 'worker')} of the group, none of them ready"
         elif latest is None:
-            why = "no worker of it was seen for a day"
+            why = "no worker of the group was seen for a day"
         elif error:
             ago = duration(now - latest.last_seen)
             why = f"{latest.id} did not start {ago} ago: {error.title}. {error.detail}".rstrip(".")
@@ -232,14 +232,14 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[HealthProblem
                 "error": error.type if error else None,
             },
             step=Step(line("workers")) if alive else start_worker(backlog.group),
-            remedy="Give its workers executors: their Spark has none." if alive else error.hint if error else None,
+            remedy="Give the workers' Spark sessions executors." if alive else error.hint if error else None,
         )
 
 
 def lost_workers(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one problem for each worker that stopped sending heartbeats while it held jobs; a worker that is shut down
-    properly ends its jobs first. The problem ends when another worker of the group starts, or an hour after the jobs'
-    end."""
+    """Yields one problem for each worker that stopped sending heartbeats while it held jobs. A worker that is shut down
+    properly ends its jobs first. The problem ends when another worker of the group starts, or an hour after the jobs
+    have ended."""
     for worker in facts.workers:
         lost = facts.lost.get(worker.id)
         if worker.is_alive(now) or not (worker.job_ids or lost) or _is_replaced(worker, facts, now):
@@ -270,7 +270,7 @@ def _is_replaced(lost: Worker, facts: Facts, now: datetime) -> bool:
 
 
 def webhooks(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields at most two problems for each webhook: the webhook fails or is disabled, and it has deliveries that were
+    """Yields at most two problems for each webhook: that the webhook fails or is disabled, and that deliveries were
     given up."""
     for each in facts.webhooks:
         hook = each.webhook

@@ -20,12 +20,12 @@ class FleetProblems:
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # The backlogs of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
     of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)
-    groups: Sequence[ProblemGroup] = ()  # The groups, without regard to acknowledgements.
+    groups: Sequence[ProblemGroup] = ()  # The groups, as if nothing were acknowledged.
 
 
 # Results are kept, because many overviews show the groups of one search.
 @lru_cache(maxsize=2)
 def groups_of(known: FleetProblems, acknowledged: frozenset[str]) -> Sequence[ProblemGroup]:
-    """Returns the groups with the numbers of `acknowledged` problems. Groups that are acknowledged as a whole come
-    last."""
+    """Returns the groups with the numbers of their `acknowledged` problems. Groups whose problems are all acknowledged
+    come last."""
     return with_acknowledged(known.groups, known.problems, acknowledged) if acknowledged else known.groups

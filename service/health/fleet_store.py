@@ -34,7 +34,7 @@ ANY_WEBHOOK = sa.select(_w.c.id).limit(1)
 _UNFINISHED = [state.value for state in (*ACTIVE, JobState.UNKNOWN)]
 
 _RECENT = timedelta(hours=1)
-"""Lost attempts of a job count for this time after its end."""
+"""Lost attempts count until this time after the end of their job."""
 
 MOST_WEBHOOKS = 1000
 """Maximum number of webhooks to examine."""
@@ -60,11 +60,11 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
 
 def lost(connection: Connection, workers: Sequence[Worker], now: datetime) -> dict[str, Lost]:
     """Returns the lost attempts of workers that no longer send heartbeats, by worker id. Attempts of jobs that ended
-    some time ago are left out."""
+    longer ago than `_RECENT` are left out."""
     gone = [worker.id for worker in workers if not worker.is_alive(now)]
     if not gone:
         return {}
-    # Two index lookups find the jobs and, by these, the attempts, so that the table of attempts is not scanned.
+    # One index leads to the jobs and another one from these to the attempts, so the table of attempts is not scanned.
     jobs = sa.union_all(
         sa.select(_j.c.id).where(_j.c.state.in_(_UNFINISHED)),
         sa.select(_j.c.id).where(_j.c.finished_at > now - _RECENT),
@@ -100,8 +100,8 @@ def webhooks(connection: Connection) -> list[WebhookFacts]:
 
 
 def _given_up(connection: Connection) -> dict[str, tuple[int, datetime | None, datetime | None]]:
-    """Returns number, first end and first event of the deliveries that were given up, by webhook id. Test events are
-    never tried again, so they do not count."""
+    """Returns, by webhook id, the number of the deliveries that were given up, when the first of them was given up, and
+    the time of their first event. Test events do not count, because they are never tried again."""
     query = (
         sa.select(
             _d.c.webhook_id,

@@ -1,4 +1,4 @@
-"""The problem of a kind of job whose attempts fail on a table, so that further ones are delayed
+"""The problem that attempts of a kind of job fail on a table, so that further attempts are delayed
 (`service.queue.breaker`)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HELD_BACK = Definition(
     ProblemKind.JOB_HELD_BACK,
     Severity.WARNING,
     "Attempts fail, and further ones are held back",
-    "The table service does not happen. Failing work gets a tenth of the slots at most while other tables wait.",
+    "The table service is not done. Failing work gets at most a tenth of the slots while other tables wait.",
     "Do what the error says.",
 )
 

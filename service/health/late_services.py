@@ -37,16 +37,16 @@ CLEANING_BEHIND = Definition(
 )
 
 BEHIND = 3
-"""A service counts as far behind from this multiple of the policy's number of commits."""
+"""A service is far behind once there are this many times the commits of the policy's threshold."""
 
 LOGS_OF_BASE = 1.0
-"""Ratio of log bytes to bytes of base files from which compaction counts as far behind, whatever the policy says."""
+"""Compaction is far behind from this ratio of log bytes to bytes of base files on, whatever the policy says."""
 
 FREED_OF_LIVE = 3.0
-"""Ratio of bytes out of use to bytes in use from which cleaning counts as far behind, whatever the policy says."""
+"""Cleaning is far behind from this ratio of bytes out of use to bytes in use on, whatever the policy says."""
 
 LEAST_BYTES = GIB
-"""Log bytes, or bytes out of use, below which these ratios do not count."""
+"""The ratios do not count if there are fewer log bytes, or fewer bytes out of use."""
 
 CANNOT_ACT = Definition(
     ProblemKind.POLICY_CANNOT_ACT,
@@ -63,7 +63,7 @@ HELD_UP = Definition(
     ProblemKind.JOBS_HELD_UP,
     Severity.WARNING,
     "A job is due and does not start",
-    "The table is not looked after meanwhile.",
+    "This table service is not done meanwhile.",
     "The reason says what the job waits for; GET /v1/tables/{id}/decisions has the history.",
 )
 
@@ -76,12 +76,13 @@ WARNED = Definition(
     ProblemKind.POLICY_WARNING,
     Severity.NOTICE,
     "A policy warns",
-    "The policy goes on, but the owner of the table should know.",
+    "The policy continues to work, but the owner of the table should know of the warning.",
     "The warning says what is wrong; GET /v1/tables/{id}/decisions has the history.",
 )
 
 CURRENT = timedelta(hours=3)
-"""Older decisions do not count, because the service decides about each table at least every hour."""
+"""Decisions that are older than this do not count, because the service decides about each table at least once an
+hour."""
 
 
 def compaction_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
@@ -153,7 +154,8 @@ def cannot_act(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
         yield CANNOT_ACT.of(
             table.about,
             _since(table, JobKind.CLUSTERING) or snapshot.taken_at,
-            "Clustering is on without `clustering.sort_by`, but the files of buckets cannot be merged, only sorted.",
+            "Clustering is on without `clustering.sort_by`. The files of buckets cannot be merged, so clustering could"
+            " only sort them.",
             {"service": JobKind.CLUSTERING.value, "code": "no-sort-columns", "num_buckets": snapshot.num_buckets},
             step=set_policy(table.id, ('clustering.sort_by=["', Choice("COLUMN"), '"]')),
             part=JobKind.CLUSTERING.value,

@@ -20,11 +20,13 @@ HELD_LONG = Definition(
 )
 
 HELD_AFTER = timedelta(minutes=15)
-"""Writers usually hold a lock for seconds, or for some minutes when they build a metadata table."""
+"""A lock that is held for longer is a problem. Writers usually hold it for seconds, or for some minutes when they build
+a metadata table."""
 
 
 def held_long(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns None while jobs wait for the lock, because they are shown as another kind of problem."""
+    """Returns the problem. Returns None while jobs wait for the lock, because another kind of problem shows these
+    jobs."""
     lock = table.snapshot.lock if table.snapshot else None
     if lock is None or not table.is_readable or now - lock.since < HELD_AFTER or any(awaited_locks(table, now)):
         return None

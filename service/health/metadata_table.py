@@ -1,4 +1,4 @@
-"""Problems of the metadata table: it is not compacted, or lacks commits."""
+"""Problems of the metadata table: the table is not compacted, or lacks commits."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ INCOMPLETE = Definition(
 )
 
 COMMITS = 30
-"""Number of deltacommits since the last compaction. Hudi's writers compact at every tenth one
-(`hoodie.metadata.compact.max.delta.commits`), unless an instant that has been pending for long prevents that."""
+"""Number of deltacommits since the last compaction from which this is a problem. Hudi's writers compact after ten
+deltacommits (`hoodie.metadata.compact.max.delta.commits`), unless an instant that has been pending for long prevents
+this."""
 
 _NAMED = 5
 

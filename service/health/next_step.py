@@ -25,8 +25,8 @@ class Action(Documented):
 
 
 LONGEST = 4000
-"""Maximum number of characters of a command. Terminals cut longer lines, and a command may name thousands of
-partitions."""
+"""Maximum number of characters of a command. A command may name thousands of partitions, and terminals cut longer
+lines."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def start_worker(group: str) -> Step:
 
 
 def enable_webhook(webhook_id: str, label: str) -> Step:
-    """Returns the step that enables a webhook, whose deliveries are then tried at once."""
+    """Returns the step that enables a webhook. All waiting deliveries are then tried at once."""
     return Step(line("webhooks", "enable", webhook_id), Action(label, "POST", f"/v1/webhooks/{webhook_id}/enable"))
 
 

@@ -19,7 +19,7 @@ MISSED = Definition(
 )
 
 MISSED_FOR = timedelta(minutes=15)
-"""A shorter miss does not count, because a job that runs already may end it."""
+"""The objective must have been missed for this time, because a job that already runs may meet it again."""
 
 
 def missed(table: TableFacts, now: datetime) -> HealthProblem | None:

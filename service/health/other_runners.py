@@ -1,4 +1,4 @@
-"""The problem that another process executes plans that this service executes too."""
+"""The problem that another process executes a table service that this service executes too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OTHER_RUNNER = Definition(
     Severity.WARNING,
     "A writer executes the same table service as this service",
     "Two processes that execute one plan corrupt the table. Groundskeeper does not touch a plan that another "
-    "process executes, but Hudi's own runners may: asynchronous clustering sends no heartbeats, and takes every "
-    "pending plan.",
+    "process executes, but Hudi's own table services may do so: asynchronous clustering sends no heartbeats, and "
+    "executes every pending plan.",
     "Switch the table service off in the writer, or here in the table's policy.",
 )
 
@@ -41,7 +41,7 @@ def other_runners(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     }
     for run in table.snapshot.other_runs:
         name, is_on = services[run.operation]
-        why = "although a writer had delegated it" if run.is_delegated else "whose policy has it on"
+        why = "although a writer had delegated it" if run.is_delegated else "although the policy has it switched on"
         if (is_on or run.is_delegated) and now - run.at < STOPPED_AFTER:
             yield OTHER_RUNNER.of(
                 table.about,
@@ -51,5 +51,5 @@ def other_runners(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 {"service": name, "instant": run.instant, "completed_at": run.at.isoformat()},
                 step=show_table(table.id),
                 part=name,
-                remedy=f"Switch it off in the writer: {_OFF[run.operation]}. Or switch it off here, in the policy.",
+                remedy=f"Switch {name} off in the writer: {_OFF[run.operation]}. Or switch it off in the policy.",
             )

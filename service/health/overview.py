@@ -33,7 +33,7 @@ class Health(StrEnum):
 
 
 class TableState(StrEnum):
-    """The state of a table: the first of the following that is true. `UNREADABLE`: polls fail. `UNPOLLED`: there was no
+    """The state of a table. If several apply, the first one counts. `UNREADABLE`: polls fail. `UNPOLLED`: there was no
     poll yet. `BUSY`: workers hold jobs of the table."""
 
     UNREADABLE = "unreadable"
@@ -80,7 +80,7 @@ class Listing:
 class Filter:
     """A filter of tables. Empty collections select everything."""
 
-    text: str = ""  # A part of the name or path, in upper or lower case.
+    text: str = ""  # A part of the name or path. Upper and lower case do not differ.
     health: Collection[Health] = ()
     kinds: Collection[ProblemKind] = ()
     types: Collection[TableType] = ()
@@ -113,7 +113,7 @@ _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
 def select(
     listing: Listing, known: FleetProblems, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
 ) -> Selected:
-    """Returns a page. If tables are added or removed between two requests, no other table is repeated or skipped.
+    """Returns a page. If a table is added or removed between two requests, no other table is repeated or skipped.
     Raises ParamsInvalidError."""
     keyed: Sequence[tuple[_Key, ListedTable]] = _in_order(listing, known, order)
     if not wanted.is_open:

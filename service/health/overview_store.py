@@ -37,7 +37,7 @@ _p = schema.delegated_plans
 MOST_LAST_JOBS = 20
 
 # Every overview executes these statements, so they are built once.
-# Literals, not parameters: only then does SQLite use the small partial index of held jobs.
+# SQLite uses the small partial index of held jobs only with literals, not with parameters.
 _HELD = schema.jobs.alias("held")
 _IS_HELD = _HELD.c.state.in_(schema.literals(HELD))
 _BUSY = sa.select(sa.func.aggregate_strings(_HELD.c.table_id, " ")).where(_IS_HELD).scalar_subquery()
@@ -58,7 +58,7 @@ _WEBHOOKS = sa.select(
 ).select_from(_h)
 _TURN = sa.case((_j.c.state == JobState.RUNNING.value, 0), (_j.c.state == JobState.LEASED.value, 1), else_=2)
 _IN_TURN = (_TURN, _j.c.created_at, _j.c.id)
-# An index has the jobs of one state in their order, so only the first ones are read of the thousands that may wait.
+# An index has the jobs of one state in their order. So of the thousands of jobs that may wait, only the first are read.
 _FIRST = sa.union_all(
     *(
         sa.select(
@@ -81,10 +81,10 @@ _OF_TABLE = (
     .correlate(_t)
     .subquery()
 )
-# The query takes one index lookup for each table. A window function would read all jobs of these tables.
+# One index lookup for each table is enough. A window function would read all jobs of these tables.
 _JOBS = sa.select(sa.func.aggregate_strings(_OF_TABLE.c.job, ",")).correlate(_t).scalar_subquery()
 _LAST = sa.select(_JOBS).where(schema.among(_t.c.id, "of_tables"))
-# The query reads only parts of the result, because a plan may name thousands of files.
+# Only parts of the result are read, because a plan may name thousands of files.
 _OF_RESULT = (
     _j.c.result.is_not(None).label("has_result"),
     _j.c.result["nothing_to_do"].label("nothing_to_do"),
@@ -116,7 +116,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class PastJob(Documented):
-    """The fields of a past job that the overview shows."""
+    """The fields of an earlier or active job that the overview shows."""
 
     id: Annotated[str, Spec(examples=("job_4be1c0d2f6a89b37",))]
     kind: Annotated[JobKind, Spec(examples=("compaction",))]
@@ -145,7 +145,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A table that is not registered although its writer delegates `plans`."""
+    """A table that is not registered although its writer delegates plans. `plans` is their number."""
 
     base_path: str
     table_name: str
@@ -164,23 +164,23 @@ class WebhookCounts:
 
 def activity(connection: Connection) -> Activity:
     found = connection.execute(_ACTIVITY).all()
-    # Each row has all of them.
+    # Each row has the numbers of all states.
     busy = {table_id for *_, tables in found if tables for table_id in tables.split(" ")}
     return Activity({JobState(state): number for state, number, _ in found}, busy)
 
 
 def tables(connection: Connection, busy: Collection[str]) -> Listing:
     kind = _t.c.profile["table_type"].as_string().label("type")
-    # Tags are read as text, so that equal ones, which most tables have, are parsed only once.
+    # Tags are read as text. Most tables have the same tags as others, and the same text is parsed only once.
     tags = sa.cast(_t.c.tags, sa.Text).label("tags")
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, _t.c.owner, tags, kind)
-    # The error is read only for the few tables whose polls fail, because a JSON document takes longer to read than the
-    # rest of a row.
+    # The error is read only for the few tables whose polls fail, because reading a JSON document takes longer than
+    # reading the rest of the row.
     error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
     of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
     query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
     types = {each.value: each for each in TableType}
-    # Unpacking takes a fraction of the time of reading a row's attributes.
+    # Unpacking a row takes a fraction of the time that reading its attributes takes.
     found = [
         ListedTable(
             table_id, name, base_path, at, _state(table_id in busy, *of_watch), types.get(type_), owner, _tags(tags)
@@ -196,8 +196,8 @@ def active_jobs(connection: Connection, limit: int) -> list[Job]:
 
 
 def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:
-    """Returns the last `number` jobs of each of these tables, newest first, and after them the active ones among its
-    last `MOST_LAST_JOBS`."""
+    """Returns the last `number` jobs of each of these tables, newest first. After these come the active jobs among the
+    table's last `MOST_LAST_JOBS`."""
     wanted = []
     for text in connection.execute(_LAST, {"of_tables": list(table_ids)}).scalars():
         jobs = [each.split(" ") for each in text.split(",")] if text else []
@@ -219,7 +219,7 @@ SHAPES = rows_of(tuple[str, dict[str, Any] | None, dict[str, Any]], _SHAPES).the
 """Reads the shapes of the tables `of_tables`, by table id."""
 
 SUGGESTIONS = rows_of(tuple[str, str, int], _SUGGESTIONS).then(lambda rows: [Suggestion(*row) for row in rows])
-"""Reads at most `most` tables that are not registered although their writers delegate plans, by path."""
+"""Reads at most `most` tables that are not registered although their writers delegate plans, ordered by path."""
 
 WEBHOOKS = rows_of(tuple[int, int, int, int, int], _WEBHOOKS).then(_counts)
 """Counts the webhooks, and the deliveries that wait or were given up."""

@@ -1,4 +1,4 @@
-"""Problems of the service's view of a table: it cannot be read, is not polled, or has missed commits."""
+"""Problems of the service's view of a table: the table cannot be read, is not polled, or commits were missed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NOT_POLLED = Definition(
 )
 
 OVERDUE = timedelta(minutes=15)
-"""The age of the last poll from which this is a problem. The service polls each table, or checks it briefly after
-failures, about once a minute."""
+"""The problem exists if a poll has been due for this time. About once a minute the service polls each table, or checks
+it briefly after failures."""
 
 NOT_WRITABLE = Definition(
     ProblemKind.TABLE_NOT_WRITABLE,
@@ -44,7 +44,7 @@ MISSED = Definition(
     ProblemKind.COMMITS_MISSED,
     Severity.WARNING,
     "Commits were archived before the service saw them",
-    "These commits were not announced: programs that follow the table by webhooks or events lack their rows.",
+    "These commits were not announced. Programs that follow the table by webhooks or events lack their rows.",
     "Have the receivers of the webhooks read the whole table again. Let writers keep more commits on the timeline, or"
     " poll more often.",
 )
@@ -59,8 +59,8 @@ VANISHED = Definition(
 )
 
 VANISHED_AFTER = timedelta(minutes=10)
-"""Time for which instants must be missing. Hudi deletes archived instants in any order, so a poll may find an older
-instant after a newer one is gone."""
+"""Instants must be missing for this time. Hudi deletes archived instants in any order, so a poll may still find an
+older instant when a newer one is gone."""
 
 _NAMED = 5
 
@@ -105,7 +105,7 @@ def not_polled(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns the problem; None for a table on which no policy starts jobs that write."""
+    """Returns the problem. Returns None for a table on which no policy starts jobs that write."""
     found = table.snapshot.not_writable if table.snapshot else None
     policy = table.policy
     wants = any(
@@ -119,7 +119,7 @@ def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
         f"{found.title}: {found.detail or table.base_path} (for {duration(now - found.since)}).",
         {"error": found.type, "detail": found.detail, "job_id": found.job_id, "base_path": table.base_path},
         step=diagnose(table.id),
-        remedy=f"{found.hint} The next job of the table, even one that only reads, shows whether that has helped.",
+        remedy=f"{found.hint} The table's next job, even one that only reads, shows whether workers can write again.",
     )
 
 
@@ -132,7 +132,7 @@ def vanished(table: TableFacts, now: datetime) -> HealthProblem | None:
     return VANISHED.of(
         table.about,
         since,
-        f"{count(len(instants), 'commit')} between others on the timeline, neither rolled back nor archived:"
+        f"{count(len(instants), 'commit')} vanished between others on the timeline, neither rolled back nor archived:"
         f" {', '.join(instants[:_NAMED])}{' ...' if len(instants) > _NAMED else ''}.",
         {"commits": len(instants), "instants": list(instants[:_NAMED])},
         step=Step(line("pause", "--table", table.id)),
@@ -146,7 +146,7 @@ def missed(table: TableFacts, now: datetime) -> HealthProblem | None:
     return MISSED.of(
         table.about,
         gap_at,
-        f"{duration(now - gap_at)} ago a poll found that instants had left the timeline since the poll before.",
+        f"{duration(now - gap_at)} ago a poll found that instants had left the timeline since the last poll before it.",
         {"gap_at": gap_at.isoformat()},
         step=Step(line("webhooks", "list")),
     )

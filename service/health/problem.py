@@ -1,5 +1,5 @@
-"""The model of problems: what is wrong now with a table, a worker, a worker group or a webhook. The problem documents
-of RFC 9457, which describe a refused call or a failed job, are something else."""
+"""The model of problems: what is wrong now with a table, a worker, a worker group or a webhook. These are not the
+problem documents of RFC 9457, which describe a refused call or a failed job."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class HealthProblem(Documented):
         ),
     ]
     about: About
-    since: Annotated[datetime, Spec("When it began, as exactly as the data tells")]
+    since: Annotated[datetime, Spec("When it began, as exactly as this is known")]
     title: Annotated[str, Spec("What is wrong", examples=("Compaction is far behind",))]
     detail: Annotated[
         str,

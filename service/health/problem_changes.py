@@ -10,23 +10,24 @@ from service.health.problem import RANKS, HealthProblem, ProblemKind
 from service.health.problem_store import StoredProblem
 
 RESOLVED_AFTER = 2
-"""A problem counts as resolved when this many rounds in a row have not found it, so that a flapping problem does not
-cause two events each time."""
+"""A problem counts as resolved when this many rounds in a row have not found it. A problem that comes and goes then
+does not cause two events each time."""
 
 MOST_EVENTS = 100
-"""Events of each type that one round publishes, the most serious problems first. The others follow in later rounds, if
-the problems still exist then."""
+"""At most this many events of each type are published by one round, the most serious problems first. The others follow
+in later rounds, if the problems still exist then."""
 
 MOST_NEW = 5000
-"""Maximum number of problems that one round adds, the most serious first; the next rounds add the others."""
+"""At most this many problems are added by one round, the most serious first. The next rounds add the others."""
 
 MOST_REWRITTEN = 1000
 
 REWRITTEN_AFTER = timedelta(minutes=5)
-"""Age at which the text and the figures of an open problem are written again, if they have changed."""
+"""After this time the text and the figures of an open problem are written again, if they have changed."""
 
 _SEEN_AFTER = timedelta(minutes=30)
-"""Age at which they are written in any case, so that replicas of other versions see that the problem still exists."""
+"""After this time they are written even if unchanged, so that replicas of other versions see that the problem still
+exists."""
 
 _OF_ANOTHER_VERSION = timedelta(hours=1)
 """A problem of a kind that this version does not know is deleted when no replica has written it for this time."""
@@ -68,8 +69,8 @@ def changes(
     now: datetime,
     written: Mapping[str, HealthProblem],
 ) -> Changes:
-    """Returns the changes that the round has to write; `found` are ordered by importance. `written` are problems as
-    this process has last written them, by id."""
+    """Returns the changes that the round has to write. `found` has the most serious problems first. `written` has the
+    problems as this process has last written them, by id."""
     by_id = {problem.id: problem for problem in found}
     added = [problem for each, problem in by_id.items() if each not in known][:MOST_NEW]
     back, risen, old, quiet = [], [], [], []
@@ -130,6 +131,6 @@ def _is_absent(stored: StoredProblem, not_computed: NotComputed, now: datetime) 
     try:
         kind = ProblemKind(stored.kind)
     except ValueError:
-        # A replica of another version writes this problem again for as long as it exists.
+        # While the problem exists, a replica that knows its kind writes it again and again.
         return now - stored.seen_at > _OF_ANOTHER_VERSION
     return not not_computed.covers(kind, stored.table_id)

@@ -63,19 +63,19 @@ class TableFacts:
 
     @cached_property
     def is_unreadable(self) -> bool:
-        """Whether the last polls failed. An error that may be temporary counts from the third failure on."""
+        """Whether the last polls failed. Errors that may be temporary count only from the third failure in a row on."""
         error, failures = self.watch.error, self.watch.failures
         return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
 
     def is_refused(self, error: Problem | None) -> bool:
-        """Whether this error of a job is the same one because of which workers cannot write to the table. Such an error
-        is reported as another kind of problem."""
+        """Whether this error of a job is the refusal because of which workers cannot write to the table. Another kind
+        of problem reports that refusal."""
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
 
     @property
     def is_cleaning_refused(self) -> bool:
-        """Whether a cleaning is due, but each would be refused."""
+        """Whether a cleaning is due, but every cleaning would be refused."""
         decision = self.decisions.get(JobKind.CLEANING)
         return decision is not None and decision.code == EXPRESSION_INDEX.type
 
@@ -120,7 +120,7 @@ class WebhookFacts:
     pending: int = 0
     given_up: int = 0
     given_up_since: datetime | None = None  # First end of a delivery that was given up and not replayed.
-    replay_since: datetime | None = None  # Time of the first such event.
+    replay_since: datetime | None = None  # Time of the first event whose delivery was given up and not replayed.
     blocked: BlockedDelivery | None = None
 
 
@@ -131,7 +131,7 @@ class Facts:
     tables: Sequence[TableFacts] = ()
     backlogs: Sequence[Backlog] = ()
     workers: Sequence[Worker] = ()
-    lost: Mapping[str, Lost] = field(default_factory=dict)  # What lost workers held, by worker id.
+    lost: Mapping[str, Lost] = field(default_factory=dict)  # The attempts that lost workers held, by worker id.
     webhooks: Sequence[WebhookFacts] = ()
     pause: Pause | None = None
     catalogs: Sequence[CatalogState] = ()

@@ -1,5 +1,5 @@
-"""Groups of problems with one cause: all tables with the same kind of problem are one entry of a list. The functions
-are pure."""
+"""Groups of problems with one cause, so that all tables with the same kind of problem are one entry of a list. The
+functions are pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.spec import Documented, Spec
 from service.health.problem import RANKS, HealthProblem, ProblemKind, Severity
 
 _OF_RECEIVERS = (ProblemKind.DELIVERIES_GIVEN_UP, ProblemKind.WEBHOOK_DISABLED, ProblemKind.WEBHOOK_FAILING)
-"""Kinds that one dead receiver causes at once."""
+"""Kinds of problems that one receiver causes together when it is down."""
 
 _NAMED = 5
 
@@ -50,8 +50,8 @@ def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
 def with_acknowledged(
     groups: Iterable[ProblemGroup], problems: Iterable[HealthProblem], acknowledged: Collection[str]
 ) -> list[ProblemGroup]:
-    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, and puts the groups last that
-    are acknowledged as a whole."""
+    """Returns the groups of `problems` with the numbers of those that are `acknowledged`. Groups whose problems are all
+    acknowledged come last."""
     numbers = Counter(_head(each.kind) for each in problems if each.id in acknowledged)
     return sorted((replace(each, acknowledged=numbers[_head(each.kinds[0])]) for each in groups), key=_rank)
 

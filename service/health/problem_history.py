@@ -41,8 +41,8 @@ class ProblemCounts(Documented):
 def counts(
     connection: Connection, since: datetime, until: datetime, within: Container[str] | None = None
 ) -> ProblemCounts:
-    """Returns the counts of a period. `within` are ids of tables whose problems count; None counts all problems, also
-    those that are not about a table."""
+    """Returns the counts of a period. `within` are the ids of the tables whose problems count. If it is None, all
+    problems count, even those that are not about a table."""
     kind, *episode = (_e.c.data[("problem", name)].as_string() for name in ("kind", "id", "opened_at"))
     # A problem that becomes more serious has a second event, but counts once.
     number_of = sa.func.count(sa.distinct(episode[0].concat(episode[1])))

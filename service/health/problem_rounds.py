@@ -1,4 +1,4 @@
-"""Periodic rounds that update the open problems, and announce which have opened and which are resolved."""
+"""Periodic rounds that update the stored problems, and announce which have opened and which are resolved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _Part = TypeVar("_Part")
 
-# Most rows that one transaction writes, so that other writers wait for some milliseconds only.
+# One transaction writes at most this many rows, so that other writers wait for some milliseconds only.
 _AT_ONCE = 100
 _EVENTS_AT_ONCE = 20
 
@@ -59,7 +59,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
     with writing(engine, quietly=True) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()
-    # Reading and comparing the problems of very many tables takes seconds, in which others may write.
+    # Reading and comparing the problems of very many tables takes seconds. Others may write meanwhile.
     with reading(engine) as connection:
         known = problem_store.known(connection)
     change = changes(known, found.problems, found.not_computed, began, cache.written)
@@ -87,8 +87,8 @@ def _writes(
     found: Found,
     paths: Mapping[str, str],
 ) -> Iterator[Callable[[Connection], object]]:
-    """Yields the writes of a round, each for a short transaction of its own. If a round ends in between, everything
-    that it has announced is stored, and the next round does the rest."""
+    """Yields the writes of a round, each for a separate short transaction. If the round is interrupted between two of
+    them, all problems that it has announced are stored, and the next round does the rest."""
 
     def stored(problem: HealthProblem) -> OpenProblem:
         before = known.get(problem.id)
@@ -105,7 +105,7 @@ def _writes(
         problem_store.delete(connection, ids)
         outbox.publish(connection, [problem_resolved(each, counts, now) for each in resolved.values()], now=now)
 
-    # Risen severities are written first, because the next round compares with the stored ones.
+    # Severities that have risen are written first, because the next round compares with the stored severities.
     for risen in _portions(change.risen):
         yield partial(acknowledgement_store.remove, problem_ids=risen)
     yield from _changed(change.risen, is_announced=False)

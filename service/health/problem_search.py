@@ -1,4 +1,4 @@
-"""Reads the facts from the database and finds the problems in them.
+"""Reads facts from the database and finds problems in them.
 
 A search of all tables reads a digest of the facts of each table. The problems of a table are computed again only if its
 digest has changed, or if they depend on the time that has passed. So a search of many tables costs little, and finds
@@ -38,12 +38,12 @@ log = logging.getLogger(__name__)
 
 _COMPARED_AT_ONCE = 500
 _COMPUTED_AT_ONCE = 50
-# After this number of tables the search rests for a multiple of the time that it has worked, to leave the processor to
-# others.
+# Each time after this many tables, the search pauses for a multiple of the time that it has worked, so that other
+# threads get the processor.
 _WITHOUT_REST = 200
 _REST = 1.0
 _MOST_REST_SECONDS = 0.1
-# The longest time that the search waits, before each table, for calls that are being answered.
+# Before each table the search waits at most this long for calls that are being answered.
 _GIVEN_WAY_SECONDS = 0.005
 
 _Part = TypeVar("_Part")
@@ -78,7 +78,7 @@ def of_table(engine: Engine, now: datetime, table_id: str) -> Found:
 
 @dataclass
 class _State:
-    """The state that one search keeps for the next one."""
+    """What one search keeps for the next one."""
 
     as_of: datetime
     tables: dict[str, SearchedTable] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class _Round:
         return _State(self._now, self._tables, rare, patterns, self._in_order())
 
     def _common(self) -> tuple[RareFacts | None, Sequence[PatternPolicy], Mapping[str, object]]:
-        """Returns the facts that one query reads for all tables. If that fails, each table is read alone."""
+        """Returns the facts that are read for all tables at once. If reading them fails, each table is read alone."""
         try:
             is_any_rare = table_store.is_any_rare(self._engine, self._now)
             with reading(self._engine) as connection:
@@ -229,7 +229,7 @@ def _facts(
     except DatabaseUnavailableError:
         raise
     except Exception:
-        log.exception("These tables cannot be looked at together: %s", ", ".join(table_ids[:20]))
+        log.exception("The facts of these tables cannot be read together: %s", ", ".join(table_ids[:20]))
     if len(table_ids) == 1:
         return [], set(table_ids)
     found: list[TableFacts] = []

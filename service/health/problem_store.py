@@ -1,5 +1,5 @@
-"""Store of the open problems that the last round found, with the state that the next round needs. Reading the problems
-costs the same for one table as for thousands; they are as old as the last round."""
+"""Store of the open problems that the last round found, with the state that the next round needs. Reading stored
+problems costs the same for one table as for thousands, but they are as old as the last round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _r = schema.problem_rounds
 _ROUND = 1
 
 _IS_OPEN = _p.c.resolved_at.is_(None)
-# The look-up in this dictionary is several times as fast as calling the enum.
+# Looking up a value in this dictionary is several times as fast as calling the enum.
 _KINDS = {str(kind): kind for kind in ProblemKind}
 _SEVERITIES = {str(severity): severity for severity in Severity}
 _OBJECTS = {str(each): each for each in ObjectType}
@@ -64,8 +64,8 @@ _LAST_ROUND = sa.select(_r.c.at).where(_r.c.id == _ROUND)
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began at `began` may write. The round may not write if another round has claimed to
-    write that began later, or less than `least` earlier. Concurrent rounds wait here for each other, so that only one
+    """Returns whether a round that began at `began` may write. It may not if another round, which began later or less
+    than `least` before it, has already claimed to write. Concurrent rounds wait here for each other, so that only one
     of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:

@@ -34,7 +34,7 @@ from service.health.problem_facts import Facts, TableFacts
 log = logging.getLogger(__name__)
 
 _PLACE = attrgetter("place")
-# Up to this share of all, inserting problems one by one takes less time than sorting.
+# Up to this share of all problems, inserting new ones one by one is faster than sorting all.
 _FEW_AMONG = 20
 
 _OfTable = Callable[[TableFacts, datetime], Iterable[HealthProblem] | HealthProblem | None]
@@ -100,9 +100,9 @@ class Wanted:
     table_id: str | None = None
     kinds: Collection[ProblemKind] = ()
     severities: Collection[Severity] = ()
-    since: datetime | None = None  # The problem began then or later.
-    until: datetime | None = None  # The problem began before.
-    tables: Collection[str] | None = None  # The problem is about one of these; None selects everything.
+    since: datetime | None = None  # The problem began at this time or later.
+    until: datetime | None = None  # The problem began before this time.
+    tables: Collection[str] | None = None  # The problem is about one of these tables; None selects everything.
 
     @property
     def is_everything(self) -> bool:
@@ -137,8 +137,8 @@ class Part:
 
 
 def of_table(table: TableFacts, now: datetime, logged: set[object]) -> Part:
-    """Returns the problems of a table. A computation that fails is logged once and added to `logged`, because it may
-    fail for thousands of tables."""
+    """Returns the problems of a table. If a function fails, its error is logged only once, and noted in `logged`,
+    because the function may fail for thousands of tables."""
     return _part(OF_TABLES, lambda find: find(table, now), table.id, logged)
 
 
@@ -148,7 +148,8 @@ def of_the_rest(facts: Facts, now: datetime) -> Part:
 
 
 def found_in(facts: Facts, now: datetime) -> Found:
-    """Returns all problems. If a computation fails, only its problems of that one object are missing."""
+    """Returns all problems. If a function fails for an object, only the problems that it finds for this object are
+    missing."""
     logged: set[object] = set()
     of_tables = [(table.id, of_table(table, now, logged)) for table in facts.tables]
     rest = of_the_rest(facts, now)
@@ -162,8 +163,8 @@ def in_order(found: Iterable[HealthProblem]) -> list[HealthProblem]:
 
 
 def with_more(ordered: Sequence[HealthProblem], more: Sequence[HealthProblem]) -> list[HealthProblem]:
-    """Returns `ordered`, which are in order, and others in their places. Sorting all of many thousands again would take
-    some hundredths of a second, in which no other thread runs."""
+    """Returns `ordered`, which is sorted, with `more` inserted in the right places. Sorting many thousands of problems
+    again would take some hundredths of a second, in which no other thread runs."""
     if len(more) * _FEW_AMONG > len(ordered):
         return in_order([*ordered, *more])
     found = list(ordered)
@@ -210,8 +211,8 @@ def page(found: Sequence[HealthProblem], wanted: Wanted, *, limit: int, cursor: 
 
 
 def counts(found: Sequence[HealthProblem]) -> Mapping[Severity, int]:
-    """Counts problems by severity. `found` is in the order of `found_in`, so only the ends of the severities are
-    searched."""
+    """Counts problems by severity. `found` is in the order of `found_in`, so a binary search finds where each severity
+    ends."""
     ends = {
         severity: bisect_right(found, rank, key=lambda each: RANKS[each.severity]) for severity, rank in RANKS.items()
     }

@@ -1,4 +1,4 @@
-"""A cache for results that take long to compute. Each process computes a result once for all callers, and returns the
+"""A cache for results that take long to compute. Each process computes a result once for all callers, who get the
 previous one meanwhile."""
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _AFTER_SECONDS = 1.0
 _AFTER_START_SECONDS = 2.0
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
-"""Age up to which a result is returned, so that even a single call gets recent problems."""
+"""An older result is not returned, so that even a call after a long pause gets recent problems."""
 MOST_AGE_AT_ONCE = timedelta(minutes=10)
-"""The same for callers that prefer an old result to waiting. Rounds of problems come more often."""
+"""The largest age for callers that would rather get an old result than wait. Rounds of problems come more often."""
 
 
 @dataclass(frozen=True)
 class MostAge:
-    """The ages up to which a caller accepts a value that covers `few` or `many` tables. If the first value covers many
-    tables, a caller that does not wait gets another value meanwhile."""
+    """The largest ages of values that a caller accepts: of a value that covers `few` tables, and of one that covers
+    `many`. While a first value for many tables is computed, a caller that does not wait gets another value."""
 
     few: timedelta
     many: timedelta
@@ -48,18 +48,20 @@ NOT_OLD = MostAge(timedelta(), MOST_AGE_AT_ONCE)
 AT_ONCE = MostAge(MOST_AGE, MOST_AGE_AT_ONCE, waits=False)
 
 FEW = 500
-"""Up to this number of tables, computing takes well under a second."""
+"""Computing a value for at most this many tables takes much less than a second."""
 
 _Value = TypeVar("_Value")
 
 
 @dataclass(eq=False)
 class ResultCache(Generic[_Value]):
-    """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
-    returns the number of tables that a value covers, `number` that of a value yet to be computed. If there are many
-    tables, calls get the last value of an earlier process (`stored`) until the first computation has ended, or, if they
-    do not wait and there is none, what `meanwhile` returns. `share` is the largest share of the time to spend on
-    computing, as long as results do not become too old."""
+    """A cached value, safe to use from several threads.
+
+    `what` names the value in threads and in the log. `tables` returns the number of tables that a value covers;
+    `number` returns the number of tables that a new value would cover. If there are many tables, calls get the last
+    value of an earlier process (`stored`) until the first computation has ended. If there is no such value, calls that
+    do not wait get the result of `meanwhile`. `share` is the largest share of the time to spend on computing, as long
+    as results do not become too old."""
 
     what: str
     compute: Callable[[Engine, datetime], _Value]
@@ -84,9 +86,9 @@ class ResultCache(Generic[_Value]):
         return self._last[0] if self._last else None
 
     def get(self, engine: Engine, clock: Clock, accepted: MostAge = UP_TO_DATE) -> _Value:
-        """Returns the last value if it is not too old, and computes a new one for the next call; if computing is fast,
-        for this call. Without such a value the call computes one; concurrent calls share the computation. Raises
-        DatabaseUnavailableError."""
+        """Returns the last value if it is not too old, and computes a new one for the next call. If computing is fast,
+        the new one is already for this call. If there is no value that is recent enough, the call computes one;
+        concurrent calls share this computation. Raises DatabaseUnavailableError."""
         asked, last = time.monotonic(), self._last
         if last is None and accepted.many:
             value = self._first(engine, clock, accepted)
@@ -109,7 +111,7 @@ class ResultCache(Generic[_Value]):
         return last[0]
 
     def _first(self, engine: Engine, clock: Clock, accepted: MostAge) -> _Value | None:
-        """Returns what calls get until there is a first value, or None if they have to wait for it."""
+        """Returns what calls get until the first value has been computed; None if they have to wait for it."""
         if not self.is_of_many(engine):
             return None
         if not accepted.waits:
@@ -120,11 +122,11 @@ class ResultCache(Generic[_Value]):
             self._renew_later(engine, clock, _AFTER_START_SECONDS)
         elif not accepted.waits and self.last is None:
             return self.meanwhile(engine, clock)
-        # Meanwhile another caller may have computed it.
+        # Another caller may have computed the value meanwhile.
         return self.last or before
 
     def _is_due(self) -> bool:
-        # A new value must be there before the last one is too old, because otherwise all callers would wait for it.
+        # All callers would wait for a new value once the last one is too old, so it must be there before that.
         latest = MOST_AGE.total_seconds() - 3 * self._took
         return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / self.share, latest))
 
@@ -161,7 +163,7 @@ class ResultCache(Generic[_Value]):
             self._compute(engine, clock)
         except Exception:
             # A later call computes again. Once the last result is too old, that call gets the error.
-            _log.exception("the %s could not be computed", self.what)
+            _log.exception("The %s could not be computed", self.what)
         finally:
             self._computing.release()
 

@@ -39,7 +39,7 @@ _s = schema.snapshots
 _d = schema.decisions
 _p = schema.table_policies
 
-# The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
+# The state is a literal, because SQLite uses a partial index only if the statement itself contains its condition.
 _FAILED = _j.c.state == sa.literal_column(f"'{JobState.FAILED.value}'")
 
 MOST_FAILED = 5000
@@ -47,7 +47,7 @@ MOST_FAILED = 5000
 
 
 def _raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Returns the column with unconverted values, because they are only compared."""
+    """Returns the column with unconverted values. The values are only compared, so converting them would waste time."""
     return sa.type_coerce(column, sa.types.NullType())
 
 
@@ -68,8 +68,8 @@ def _versions(dialect: str) -> sa.Select[Any]:
     after = sa.bindparam("after", type_=sa.Text)
 
     def of_table(table: sa.Table) -> sa.ColumnElement[bool]:
-        # PostgreSQL does not see that the second condition follows, and would read each page's joined rows from the
-        # first one.
+        # PostgreSQL does not derive the second condition from the first one. Without the second condition it would read
+        # the joined rows of each page from the beginning.
         return (table.c.table_id == _t.c.id) & (table.c.table_id > after)
 
     return (
@@ -91,9 +91,10 @@ def _versions(dialect: str) -> sa.Select[Any]:
     )
 
 
-# The search for problems asks for all tables, and SQLAlchemy looks at each value of a list that is part of a statement.
+# The list of tables is one JSON parameter: the search for problems asks for all tables, and SQLAlchemy would process
+# each value of a list.
 _TABLES = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(schema.among(_t.c.id, "of_tables"))
-# The expression keeps SQLite from using the index of this column, by which it would read all decisions.
+# An expression prevents that SQLite uses the index of this column, by which it would read all decisions.
 _TABLE_ID = (_d.c.table_id + "").label("table_id")
 _DECIDED = (
     sa.select(_TABLE_ID, sa.func.max(_d.c.id), _raw(sa.func.max(_d.c.last_at)), sa.func.count())
@@ -103,8 +104,8 @@ _DECIDED = (
 
 
 def decided(connection: Connection, now: datetime) -> dict[str, tuple[object, ...]]:
-    """Returns by table id the values by which current decisions are compared: the times at which each was last stored
-    or repeated."""
+    """Returns, by table id, the times at which current decisions were last stored or repeated. Decisions have changed
+    if these times differ."""
     return {row[0]: tuple(row) for row in connection.execute(_DECIDED, {"since": now - CURRENT})}
 
 
@@ -151,12 +152,12 @@ class Version(NamedTuple):
 def versions(
     connection: Connection, now: datetime, decided: Mapping[str, object], after: str, limit: int
 ) -> list[Version]:
-    """Returns the next `limit` tables in the order of their ids, after the table with the id `after`. `decided` is the
-    result of the function of this name. The time of a table's next poll is part of the version only if it is
-    overdue."""
+    """Returns the versions of at most `limit` tables in the order of their ids, after the table with the id `after`.
+    `decided` is the result of the function of this name. The time of a table's next poll is part of the version only if
+    the poll is overdue."""
     given = {"after": after, "overdue": now - OVERDUE, "most": limit}
     found = connection.execute(_versions(connection.dialect.name), given)
-    # The values are compared as the driver returns them, which takes half the time of SQLAlchemy's rows.
+    # The values are compared as the driver returns them. Creating SQLAlchemy's rows would double the time.
     rows = found.cursor.fetchall() if found.cursor else ()
     found.close()
     return [Version(row[0], row[1], row[2], row[3], row[4], hash((row, decided.get(row[0])))) for row in rows]
@@ -183,7 +184,8 @@ _ANY_RARE = _any_rare()
 
 
 def is_any_rare(engine: Engine, now: datetime) -> bool:
-    """Returns whether any table may have a rare fact. Most services have none, and nine queries would find that out."""
+    """Returns whether any table may have a rare fact. In most services no table has one, and this query saves them the
+    nine queries of `rare`."""
     return may_find(engine, _ANY_RARE, since=now - 2 * FAILURES_SHOWN_FOR)
 
 
@@ -234,7 +236,7 @@ def facts(
 
 
 def _failures(connection: Connection, now: datetime, table_ids: Collection[str] | None) -> dict[str, list[Failures]]:
-    """Returns the failures by table id. Refused jobs that a person submitted are left out, because that person has seen
+    """Returns the failures by table id. A refused job that a person submitted is left out, because that person has seen
     the reason."""
     since = now - 2 * FAILURES_SHOWN_FOR
     is_told = sa.and_(_j.c.reason.is_(None), _j.c.result["refusals"].as_string().is_not(None))

@@ -32,8 +32,8 @@ DEAD_WRITER = Definition(
 )
 
 DEAD_AFTER = timedelta(hours=1)
-"""Time without a heartbeat after which this is a problem. Writers send one every minute, and the table's next writer
-usually rolls back a dead one."""
+"""The problem exists after this time without a heartbeat. Writers send a heartbeat every minute, and the table's next
+writer usually rolls back the write of a dead writer."""
 
 PLAN_STUCK = Definition(
     ProblemKind.PLAN_STUCK,
@@ -53,10 +53,11 @@ TIMELINE_LONG = Definition(
 )
 
 LONG = 300
-"""Number of completed commits. Hudi's writers archive above 30 (`hoodie.keep.max.commits`)."""
+"""Number of completed commits from which this is a problem. Hudi's writers archive when there are more than 30
+(`hoodie.keep.max.commits`)."""
 
 ARCHIVAL_BEHIND = 2
-"""Multiple of the policy's own threshold, if the policy archives."""
+"""If the policy archives, this is a problem from this many times the policy's threshold on."""
 
 _NAMED = 5
 
@@ -94,7 +95,7 @@ def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> St
         return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
     if kind is IncidentKind.LATE_FILES:
         return clean(table.id, table.policy.cleaning)
-    # The incident's text says how to repair the damage; the next diagnosis then closes the incident.
+    # The incident's text says how to repair the damage. After the repair, the next diagnosis closes the incident.
     return diagnose(table.id)
 
 
@@ -121,7 +122,7 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one problem for each table service. The policy says from which age a plan counts as stuck."""
+    """Yields one problem for each table service. The policy sets the age from which a plan counts as stuck."""
     if table.snapshot is None or not table.is_readable:
         return
     policy = table.policy
@@ -144,8 +145,8 @@ def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
         yield PLAN_STUCK.of(
             table.about,
             since + timedelta(seconds=seconds),
-            f"{count(len(stuck), f'{kind.value} plan')} pending for up to {duration(now - since)}, allowed are"
-            f" {duration(seconds)}: {_names(instants)}.{maker}",
+            f"{count(len(stuck), f'{kind.value} plan')} pending for up to {duration(now - since)} ({duration(seconds)}"
+            f" allowed): {_names(instants)}.{maker}",
             {"service": kind.value, "plans": len(stuck), "instants": instants[:_NAMED], "allowed_seconds": seconds},
             step=_executing(table, kind, instants),
             part=kind.value,
@@ -155,7 +156,7 @@ def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
 
 def _remedy(table: TableFacts, kind: JobKind, *, is_flink: bool) -> str | None:
     if kind is JobKind.CLUSTERING and table.snapshot is not None and table.snapshot.num_buckets:
-        return "Roll it back: it is one of Hudi's own clustering plans, and would break the bucket index."
+        return "Roll the plan back: it is a clustering plan by Hudi that would break the bucket index."
     if not is_flink:
         return None
     return (

@@ -15,8 +15,8 @@ from service.scheduling.decision import DECIDED, Decision, Verdict
 
 
 class NextState(StrEnum):
-    """`RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but something blocks it.
-    `SUGGESTED`: it is due, and a person has to start it."""
+    """The state of the next job. `RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but
+    something blocks it. `SUGGESTED`: it is due, and a person has to start it."""
 
     RUNNING = "running"
     QUEUED = "queued"
@@ -51,8 +51,8 @@ _OF_DECISION = {Verdict.WAIT: NextState.WAITS, Verdict.SUGGEST: NextState.SUGGES
 
 
 def next_job(jobs: Sequence[PastJob], decisions: Mapping[JobKind, Decision]) -> NextJob | None:
-    """Returns an active one of the table's last `jobs`, a running one first; or else the first that is due by the
-    current `decisions`; None if nothing is due."""
+    """Returns an active job among the table's last `jobs`, a running one if there is any. Without an active job,
+    returns the first job that is due by the current `decisions`; None if none is due."""
     active = [(_OF_JOB[job.state], job) for job in jobs if job.state in _OF_JOB]
     if active:
         state, job = min(active, key=lambda each: (each[0] is not NextState.RUNNING, each[1].created_at))

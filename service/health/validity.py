@@ -1,7 +1,7 @@
-"""The time of a computation, which notes until when the result of the computation stays the same.
+"""A current time that notes until when the result of a computation with it stays the same.
 
 A search for problems compares and subtracts times. `TrackedTime` notes when each comparison will have another outcome,
-and when each formatted duration will have another text. So the functions that find problems need not declare when a
+and when each formatted duration will have another text. So the functions that find problems need not say when a
 problem must be computed again.
 """
 
@@ -23,7 +23,7 @@ class _Validity:
         self.now, self.until = now, NEVER
 
     def end_in(self, span: timedelta) -> None:
-        """Notes that something changes after this time. A change in the past does not count."""
+        """Notes that the result changes after this span of time. A change in the past does not count."""
         if span < timedelta():
             return
         try:
@@ -34,8 +34,8 @@ class _Validity:
 
 
 class TrackedTime(datetime):
-    """The current time. `valid_until` is the first time at which a result may change that was computed from this time
-    since `start`. Only comparisons and subtractions are noted."""
+    """The current time. A computation with this time begins at `start`, and its result stays the same until
+    `valid_until`. Only comparisons and subtractions are noted."""
 
     _plain: datetime
     _validity: _Validity
@@ -69,7 +69,8 @@ class TrackedTime(datetime):
         return _Elapsed.since(difference, self._validity)
 
     def __rsub__(self, other: datetime) -> timedelta:
-        # Remaining times are rare, and their text changes all the time, so such a result is not valid for any time.
+        # Times that remain until a later moment are rare, and their text changes all the time. So the result is valid
+        # only for this moment.
         self._validity.end_in(timedelta())
         return other - self._plain
 
@@ -91,7 +92,7 @@ class TrackedTime(datetime):
 
 
 class _Elapsed(timedelta):
-    """The time since a moment, which grows."""
+    """The time since a moment. This time grows."""
 
     _validity: _Validity
 

@@ -15,7 +15,8 @@ from service.lake.timeline import read_timeline, timeline_files, timeline_of
 
 @dataclass(frozen=True)
 class ActiveTimeline:
-    """`completed` is ordered by completion time where the timeline records it, otherwise by requested time.
+    """The instants of an active timeline. `completed` is ordered by completion time if the timeline records it, else by
+    requested time.
 
     `starts_at` is the requested time of the first instant, completed or not; empty without instants.
     """
@@ -36,7 +37,7 @@ class Completed:
 def read_completed(
     base_path: str, storage_options: Mapping[str, str], allowed_roots: Sequence[str] | None = None
 ) -> Completed:
-    """Reads less than `read_active_timeline`, and raises the same errors."""
+    """Returns the completed instants. Reads less than `read_active_timeline`, and raises the same errors."""
     storage = open_storage(base_path, storage_options, allowed_roots)
     timeline = read_timeline(storage, read_table_config(storage))
     return Completed(
@@ -48,7 +49,8 @@ def read_completed(
 def read_active_timeline(
     base_path: str, storage_options: Mapping[str, str], allowed_roots: Sequence[str] | None = None
 ) -> ActiveTimeline:
-    """Reads the table's storage. Raises PathForbiddenError, StorageError and the other errors of `service.lake`."""
+    """Returns the active timeline, read from the table's storage. Raises PathForbiddenError, StorageError and the other
+    errors of `service.lake`."""
     storage = open_storage(base_path, storage_options, allowed_roots)
     config = read_table_config(storage)
     files = timeline_files(storage, config)

@@ -1,8 +1,8 @@
-"""The history before table version 8: log files with a block of Avro records for each archival (Hudi 1.2.0
+"""The history before table version 8: log files in which each archival has a block of Avro records (Hudi 1.2.0
 `ArchivedTimelineV1`, `HoodieArchivedMetaEntry`).
 
-Each state of an instant is a record of its own. An archival deletes the instants from the active timeline after it has
-closed its log file, so a block that is cut off comes from an archival that failed or has not ended.
+Each state of an instant is a separate record. An archival first closes its log file, and then deletes the instants from
+the active timeline. So a block that is cut off comes from an archival that failed or has not ended.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[F
 
 
 def _files(storage: Storage, config: TableConfig, since: str) -> Iterator[Entry]:
-    """Yields the log files that may contain instants requested at `since` or later: an instant is archived after it has
-    been requested. The names of the files tell nothing."""
+    """Yields the log files that may contain instants requested at `since` or later. The files' modification times
+    decide, because an instant is archived after it was requested. The names of the files tell nothing."""
     at = config.moment(since)
     for entry in storage.list(config.archive_path):
         if _FILE.fullmatch(entry.name) is None or entry.is_folder:
@@ -104,7 +104,8 @@ def _instants(file: pa.NativeFile, since: str, where: str) -> Iterator[Archived]
 
 
 def _archived(record: bytes, schema: Any, since: str, where: str) -> Archived | None:
-    """Returns the instant of a record, None for a state before completion and for an instant before `since`."""
+    """Returns the instant of a record; None if the record is about an earlier state, or its instant is before
+    `since`."""
     decoded: Any = fastavro.schemaless_reader(io.BytesIO(record), schema, None)
     entry = msgspec.convert(decoded, _Entry)
     if entry.action_state.lower() != InstantState.COMPLETED or entry.commit_time < since:

@@ -8,7 +8,7 @@ from service.lake.instant import Instant
 from service.lake.instant_metadata import InstantMetadata
 
 MOST_INSTANTS = 1_000_000
-"""Limit of the instants that are read from the history of one table."""
+"""At most this many instants are read from the history of one table."""
 
 
 @dataclass(frozen=True)

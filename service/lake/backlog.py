@@ -12,11 +12,13 @@ MOST_CYCLES = 8
 
 @dataclass(frozen=True)
 class Cycle(JsonMapped):
-    """The time from one compaction to the next, as polls saw it. Sizes are of all log files of the table.
+    """The period from one compaction to the next, as polls saw it. Sizes are those of all log files of the table
+    together.
 
-    `compacted_at` is the completion of the compaction at its beginning, None before the first one. `low_bytes` are the
-    log bytes that this compaction left. `rises` counts how often the size has grown without falling, since
-    `rising_since`. `is_whole` says that polls saw its beginning, so that `low_bytes` is right.
+    `compacted_at` is when the compaction with which the period begins completed; None before the first compaction.
+    `low_bytes` are the log bytes that this compaction left. `rises` counts how often in succession, since
+    `rising_since`, polls have found more log bytes. `is_whole` says that polls saw the beginning of the period, so that
+    `low_bytes` is right.
     """
 
     compacted_at: datetime | None
@@ -31,7 +33,8 @@ class Cycle(JsonMapped):
 def extended(
     cycles: tuple[Cycle, ...], log_bytes: int, compacted_at: datetime | None, now: datetime
 ) -> tuple[Cycle, ...]:
-    """Returns the cycles, oldest first, after a poll that found `log_bytes`; at most the newest `MOST_CYCLES`."""
+    """Returns the cycles after a poll that found `log_bytes`, oldest first. At most the newest `MOST_CYCLES` are
+    kept."""
     last = cycles[-1] if cycles else None
     if last is None or last.compacted_at != compacted_at:
         is_whole = last is not None or compacted_at is None

@@ -19,7 +19,7 @@ WRITING_ACTIONS = ("commit", "deltacommit", "replacecommit")
 """The actions that add or replace rows."""
 
 BATCH_ACTIONS = ("commit", "deltacommit")
-"""The actions of pending instants that are writers' batches."""
+"""The actions that a pending batch of a writer has."""
 
 SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "INDEX")
 """Hudi's `WriteOperationType`s that ingest no rows (1.2)."""
@@ -27,7 +27,8 @@ SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "IN
 
 @dataclass(frozen=True)
 class Commit(Documented):
-    """Times of instants are Hudi's own strings (see `service.lake.instant`); `seen_at` is the service's clock.
+    """A completed instant. Times of instants are Hudi's own strings (see `service.lake.instant`); `seen_at` is a time
+    of the service's clock.
 
     Before table version 8, `completed_at` is the modification time of the instant's file. `operation` is Hudi's
     `WriteOperationType`. `rows_written` counts inserts and updates; `rows_written` and `bytes_written` are None if the
@@ -58,7 +59,7 @@ class Commit(Documented):
 
     @property
     def ingests(self) -> bool:
-        """Returns whether a writer, not a table service, made the commit, and it changed anything. An idle Flink job
-        makes an empty commit at each checkpoint."""
+        """Returns whether a writer made the commit, not a table service, and the commit changed something. An idle
+        Flink job makes an empty commit at each checkpoint."""
         is_from_writer = self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
         return is_from_writer and self.file_groups > 0

@@ -17,7 +17,7 @@ _MAX_FILES = 10_000
 
 
 def read_metadata(storage: Storage, config: TableConfig, timeline: Timeline, path: str) -> HashingMetadata | None:
-    """Returns the partition's committed metadata; None if these are missing or damaged, which an audit reports. Raises
+    """Returns the partition's committed metadata; None if it is missing or damaged, which an audit reports. Raises
     StorageError."""
     folder = f"{FOLDER}/{path}".rstrip("/")
     names = [entry.name for entry in storage.list(folder, most=_MAX_FILES)]
@@ -37,8 +37,8 @@ def read_metadata(storage: Storage, config: TableConfig, timeline: Timeline, pat
 
 
 def with_ranges(state: PartitionState, found: HashingMetadata | None, sizes: Mapping[str, int]) -> PartitionState:
-    """Returns the state with the figures of its ranges. `sizes` are the bytes of its file groups by file id. A bucket
-    without a file group can neither be split nor merged."""
+    """Returns the partition's state with the figures of its hash ranges. `sizes` are the bytes of its file groups by
+    file id. A bucket without a file group can neither be split nor merged."""
     if found is None:
         return state
     around = [sizes.get(each) for each in found.file_ids]

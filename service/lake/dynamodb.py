@@ -1,4 +1,4 @@
-"""Reads one item of a table in DynamoDB: the request of its protocol, signed by AWS Signature Version 4."""
+"""Reads one item of a table in DynamoDB by a request of DynamoDB's protocol, signed by AWS Signature Version 4."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def item(
     seconds: float,
     now: datetime,
 ) -> dict[str, str]:
-    """Returns the item's attributes that are text, as of now; empty if there is no such item or table.
+    """Returns the current attributes of an item that are text; empty if there is no such item or table.
 
     Raises httpx.HTTPError, and DynamodbError.
     """

@@ -12,25 +12,28 @@ from service.lake.instant_metadata import FLINK_CHECKPOINT, InstantMetadata
 from service.lake.storage import Entry, Storage
 from service.lake.table_config import META_FOLDER
 
-# Operations on records with a known location, as the statements UPDATE and DELETE use them (`WriteOperationType`).
+# The statements UPDATE and DELETE use these operations, which take records with a known location
+# (`WriteOperationType`).
 _PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED", "INSERT_PREPPED", "BULK_INSERT_PREPPED"})
-# Spark and Java write the workload profile into the inflight file of these operations
-# (`saveWorkloadProfileMetadataToInflight`). Bulk inserts and overwrites prove nothing: Spark leaves their inflight
-# files empty too.
+# In these operations Spark and Java write the workload profile into the inflight file
+# (`saveWorkloadProfileMetadataToInflight`). Bulk inserts and overwrites prove nothing, because Spark leaves their
+# inflight files empty too.
 _PROFILED = frozenset({"UPSERT", "INSERT"})
 
 _AUX = f"{META_FOLDER}/.aux"
-# The file of `ViewStorageProperties`, which the coordinator of a Flink sink writes when it starts. If there are several
-# clients, each appends `_<client id>`.
+# The coordinator of a Flink sink writes this file of `ViewStorageProperties` when it starts. If there are several
+# clients, each appends `_<client id>` to the name.
 _VIEW_STORAGE = "view_storage_conf"
-# Heartbeats of Flink's clients (`ClientIds`), and the checkpoints of clients before 1.1 (`CkpMetadata`).
+# Folders of the heartbeats of Flink's clients (`ClientIds`), and of the checkpoints of clients before 1.1
+# (`CkpMetadata`).
 _FLINK_FOLDERS = (".ids", "ckp_meta")
 
 
 def mark_of_commit(
     instant: Instant, metadata: InstantMetadata, written_at: datetime | None, *, has_empty_inflight: bool
 ) -> Mark | None:
-    """Returns the mark of the engine that made a completed instant, None if it left none, as with most of Spark's.
+    """Returns the mark of the engine that made a completed instant. Returns None if the engine left no mark, as in most
+    instants of Spark.
 
     `written_at` is the modification time of the instant's file. `has_empty_inflight` says that its inflight file exists
     and is empty.
@@ -42,7 +45,7 @@ def mark_of_commit(
     if metadata.operation in _PREPPED:
         return Mark(WriterEngine.SPARK_SQL, at, instant.requested_time, f"its operation is {metadata.operation}")
     if has_empty_inflight and metadata.operation in _PROFILED and instant.action in ("commit", "deltacommit"):
-        evidence = f"its inflight file is empty, as only Flink leaves it for {metadata.operation}"
+        evidence = f"its inflight file is empty, and only Flink leaves it empty for {metadata.operation}"
         return Mark(WriterEngine.FLINK, at, instant.requested_time, evidence)
     return None
 

@@ -13,7 +13,8 @@ from jobs.spec import Spec
 
 @dataclass(frozen=True)
 class Mark:
-    """One trace of an engine: when it was left, the instant (None outside the timeline), and the evidence as text."""
+    """One trace of an engine: when it was left; the instant, None for a trace outside the timeline; and the evidence as
+    text."""
 
     engine: WriterEngine
     at: datetime
@@ -23,7 +24,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Sighting(JsonMapped):
-    """All marks of one engine. `instant` and `evidence` are those of the last one."""
+    """All marks of one engine. `instant` and `evidence` are those of the last mark."""
 
     first_seen: datetime
     last_seen: datetime

@@ -42,10 +42,10 @@ class FileSlice:
 class Visibility:
     """Decides which files count, by the instants in their names.
 
-    Hudi's rule (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2): files of completed instants count. Files older
-    than the first completed instant count too, because their instants have been archived; instants that only a
-    savepoint keeps are ignored here. Files of pending instants never count. `completions` maps requested times to
-    completion times where the timeline records them.
+    The rule is Hudi's (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2). Files of completed instants count. Files
+    that are older than the first completed instant count too, because their instants have been archived; for this,
+    instants that only a savepoint keeps on the timeline are ignored. Files of pending instants never count.
+    `completions` maps requested times to completion times if the timeline records these.
     """
 
     completions: Mapping[str, str | None]
@@ -77,8 +77,9 @@ class Visibility:
     def belongs_to(self, log_instant: str, base_instant: str) -> bool:
         """Returns whether a log file belongs to the slice that begins at `base_instant`, or to a later one.
 
-        Since table version 8 the completion time of the log file's commit decides: rows written while the compaction
-        ran are not in its base file. For archived commits only the requested time is known here, and decides.
+        Since table version 8 the completion time of the log file's commit decides, because rows that were written while
+        the compaction ran are not in its base file. If the commit is archived, only its requested time is known here,
+        so this time decides.
         """
         known = self.completions.get(log_instant) if self.logs_carry_own_instant else None
         return (known or log_instant) >= base_instant
@@ -92,8 +93,9 @@ class _Group:
 
 @dataclass(frozen=True)
 class Listed:
-    """`freed_*` count committed files that are in no latest slice; `freed_since` is the first instant that took one of
-    them out of use, empty if it is not known. `groups` are all file ids that have committed files."""
+    """The files of a partition. `freed_*` are about committed files that are in no latest slice. `freed_since` is the
+    first instant that took one of them out of use; it is empty if this is not known. `groups` are all file ids that
+    have committed files."""
 
     slices: tuple[FileSlice, ...] = ()
     freed_files: int = 0
@@ -105,9 +107,10 @@ class Listed:
 def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, replaced: Mapping[str, str]) -> Listed:
     """Sorts the files of the partition `path` into latest slices and freed files.
 
-    `replaced` maps the file ids that completed replacecommits replaced to these instants (empty if not known), which
-    only the metadata of a replacecommit records. Hudi archives a replacecommit only after the cleaner has removed the
-    replaced files, so the replacecommits of the active timeline and the remembered ones suffice.
+    `replaced` maps each file id that a completed replacecommit replaced to the instant of this replacecommit, or to an
+    empty text if that is not known. Only the metadata of replacecommits tells which these are. Those of the active
+    timeline and the remembered ones are enough, because Hudi archives a replacecommit only after the cleaner has
+    removed the replaced files.
     """
     groups = _committed(files, visibility)
     slices: list[FileSlice] = []
@@ -119,7 +122,7 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
             freed += [entry for _, entry in every]
             freed_since.append(replaced[file_id])
             continue
-        # Two files of one instant come from different tasks; the one with the greater name counts.
+        # If two files have the same instant, two tasks have written them, and the one with the greater name counts.
         instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
         logs = [entry for log, entry in group.logs if visibility.belongs_to(log, instant)]
         latest = {entry.path for entry in logs} | ({base.path} if base else set())
@@ -168,8 +171,8 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     Raises StorageError.
     """
     visibility = Visibility.of(timeline, config.timeline_layout)
-    # Replaced file ids are read first. If a replacecommit is archived before the files are listed, its replaced files
-    # are gone by then.
+    # Replaced file ids are read before the files are listed. If a replacecommit is archived in between, its replaced
+    # files are no longer there to be listed.
     replaced = _replaced(storage, config, timeline)
     files = files_by_partition(storage)
     return tuple(
@@ -180,8 +183,8 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
 
 
 def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, dict[str, str]]:
-    """Returns the file ids, by partition, that the completed replacecommits of this timeline replaced, each with the
-    instant."""
+    """Returns, by partition, the file ids that the completed replacecommits of this timeline replaced, each with the
+    instant of its replacecommit."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for instant in timeline.instants:
         if instant.is_completed and instant.action == "replacecommit":

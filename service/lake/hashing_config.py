@@ -28,11 +28,12 @@ class HashingConfigs:
 
 
 def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeline) -> HashingConfigs:
-    """Finds the latest config whose instant has completed, as Hudi's `getHashingConfigToLoad` (1.2) does, but is
-    stricter. Hudi considers a config committed unless its instant is a pending replacecommit. So a config that a
-    rollback left behind counts for Hudi's writers, although no data were rescaled to it. Here such configs are
-    dangling, and never in force. `unusable` says that the folder exists without a committed config, so that every Hudi
-    client fails on the table.
+    """Finds the latest config whose instant has completed.
+
+    Hudi's `getHashingConfigToLoad` (1.2) is less strict: a config counts as committed unless its instant is a pending
+    replacecommit. So Hudi's writers follow a config that a rollback has left behind, although no rows were moved to its
+    buckets. Here such a config is dangling, and never in force. `unusable` says that the folder exists, but has no
+    config that Hudi would load, so that every Hudi client fails on the table.
     """
     if not storage.exists(FOLDER):
         return HashingConfigs()
@@ -45,7 +46,8 @@ def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeli
         if instant in rescaling:
             continue
         stands = instant == BASELINE or timeline.completed(instant) or is_archived(storage, config, timeline, instant)
-        # Writers follow a config whose commit nobody can look up any more, and so do its files.
+        # If nobody can look up the commit of a config any more, writers follow the config, and the files have its
+        # buckets.
         stands = stands or is_forgotten(storage, config, timeline, instant)
         (committed if stands else dangling).append(instant)
     in_force = read_hashing_config(storage, committed[-1]) if committed else None

@@ -24,8 +24,8 @@ def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, reque
 
 
 def is_forgotten(storage: Storage, config: TableConfig, timeline: Timeline, requested_time: str) -> bool:
-    """Returns whether the history lacks the time of an instant that is older than the active timeline: it was removed,
-    or not copied with the table."""
+    """Returns whether an instant is older than the active timeline, but the history does not reach back to it, because
+    the history was removed, or not copied with the table."""
     if config.timeline_layout < 2 or timeline.starts_at is None or requested_time >= timeline.starts_at:
         return False
     return not lsm_history.reaches(storage, config, requested_time)

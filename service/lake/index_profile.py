@@ -15,11 +15,12 @@ log = logging.getLogger(__name__)
 
 
 def of_indexes(storage: Storage, config: TableConfig, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options without which a Spark writer deletes the table's indexes, and the expression indexes that
-    cleans would mix up with another index: members of a `TableProfile`.
+    """Returns two members of a `TableProfile`: the options without which a Spark writer deletes the table's indexes,
+    and the expression indexes that cleans would mix up with another index.
 
-    The file of definitions is read only if the table has other indexes than its profile `known`, or an expression
-    index, whose type may change. Returns empty members if the file is damaged: an audit names the damage.
+    The file of index definitions is read only if the table has other indexes than its profile `known`, or has an
+    expression index, whose type may change. If the file is damaged, the members are empty, and an audit names the
+    damage.
     """
     partitions = config.metadata_partitions
     stored = known.get("index_options")

@@ -16,12 +16,12 @@ class InstantState(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Instant:
-    """One action on a table, as Hudi's `HoodieInstant` (1.2).
+    """One action on a table, like Hudi's `HoodieInstant` (1.2).
 
-    Times are Hudi's own strings, `yyyyMMddHHmmssSSS` in the table's time zone; they compare as strings. `action`
+    Times are Hudi's own strings, `yyyyMMddHHmmssSSS` in the table's time zone; they are compared as strings. `action`
     depends on the state: a pending `compaction` completes as `commit`, a `clustering` as `replacecommit`, a
-    `logcompaction` as `deltacommit`. `completion_time` is known only for instants completed in table version 8 and
-    later: earlier file names do not contain it.
+    `logcompaction` as `deltacommit`. `completion_time` is known only for instants that completed in table version 8 or
+    later, because earlier file names do not contain it.
     """
 
     requested_time: str

@@ -1,8 +1,7 @@
-"""The metadata of instants: the records in timeline files, read without a JVM, and the part of them that the service
-keeps.
+"""The metadata of instants. It is read from timeline files without a JVM, and the service keeps a part of it.
 
-Only the fields that the service uses are read, and within bounds, because they are stored and sent on. Commits are JSON
-in table version 6. All other metadata, and commits from version 8 on, is Avro with its schema in the file.
+Only the fields that the service uses are read. Their sizes are limited, because they are stored and sent on. Commits
+are JSON in table version 6. All other metadata, and commits from version 8 on, are Avro with the schema in the file.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ FLINK_CHECKPOINT = "flink_checkpoint_id"
 """Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
 
 _MAX_COUNT = 2**53
-"""Counts from this number on are damaged: JSON does not carry them exactly (RFC 8259), and no table has as many
+"""A count of this number or more is damaged: JSON does not carry it exactly (RFC 8259), and no table has as many
 bytes."""
 
 _MAX_PARTITIONS = 100_000
 _MAX_FILES = 1_000_000
-# `HoodieWriteStat.NULL_COMMIT`: the file group was new.
+# `HoodieWriteStat.NULL_COMMIT` says that the file group was new.
 _NO_COMMIT = (None, "", "null")
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
@@ -108,14 +107,17 @@ class ReplaceRequest(msgspec.Struct, rename="camel"):
 class InstantMetadata(msgspec.Struct, frozen=True):
     """The metadata of a completed instant. The counts are those of `service.lake.commit.Commit`.
 
-    `partitions` is None if the metadata does not name the touched partitions. Five members are by partition path:
-    `replaced` holds file ids, `base_rows` the rows in each base file that the instant wrote (by name), `written` the
-    rows that it inserted, updated or deleted in each file group (by file id), `inserted` those of them that it
-    inserted, and `rewritten` the file groups in which it wrote a base file after an older one. `schema` is a digest
-    that is equal for equal columns, None without a schema. Three members hold requested times: `rolled_back` of the
-    instants that it undid, `repaired` of those whose rows it moved to where they belong, `known` of those that a
-    replacement by Groundskeeper took into account. `is_repair` says whether a repair made it. `flink_checkpoint` is
-    the checkpoint of the Flink job that made it, if the metadata names it.
+    `partitions` is None if the metadata does not name the touched partitions.
+
+    Five members have partition paths as keys. `replaced` has file ids. `base_rows` has the rows in each base file that
+    the instant wrote, by name. `written` has the rows that it inserted, updated or deleted in each file group, by file
+    id; `inserted` counts only the inserted ones. `rewritten` has the file groups in which it wrote a base file after an
+    older one.
+
+    Three members have requested times of other instants: `rolled_back` of those that this instant undid, `repaired` of
+    those whose rows it moved to where they belong, and `known` of those that a replacement by Groundskeeper took into
+    account. `schema` is a digest that is equal for equal columns; None without a schema. `is_repair` says whether a
+    repair made the instant. `flink_checkpoint` is the checkpoint of the Flink job that made it, if it is named.
     """
 
     operation: str | None = None
@@ -138,7 +140,8 @@ class InstantMetadata(msgspec.Struct, frozen=True):
 
 
 def read_metadata(storage: Storage, config: TableConfig, instant: Instant) -> InstantMetadata:
-    """Reads a completed instant of the active timeline. Raises PathNotFoundError if it is archived, StorageError."""
+    """Reads the metadata of a completed instant of the active timeline. Raises StorageError, and PathNotFoundError if
+    the instant was archived."""
     path = f"{config.timeline_path}/{file_name_of(instant)}"
     return parse_metadata(instant.action, storage.read(path), f"{storage.base_path}/{path}")
 
@@ -151,7 +154,7 @@ def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
 
 
 def metadata_of(action: str, decoded: Any, where: str) -> InstantMetadata:
-    """Returns the metadata in a decoded record of the archive. `decoded` is None for an action without metadata. Raises
+    """Returns the metadata in a decoded record of the history. `decoded` is None for an action without metadata. Raises
     StorageError for damage."""
     kind = _KINDS.get(action)
     if kind is None or decoded is None:
@@ -248,8 +251,8 @@ def _of_rollbacks(records: Iterable[RollbackRecord]) -> InstantMetadata:
 
 
 def schema_digest(schema: str) -> str | None:
-    """Returns a digest that is equal for schemas of the same columns, None if `schema` is not a schema. Differences
-    between writers are ignored: the names of records, the order of null in a union, and meta columns."""
+    """Returns a digest that is equal for schemas with the same columns; None if `schema` is not a schema. The digest
+    ignores what differs between writers: the names of records, the order of null in a union, and meta columns."""
     return _digest(schema) if len(schema) <= _MOST_KEPT else _digest.__wrapped__(schema)
 
 
@@ -284,7 +287,7 @@ def _shape(schema: Any) -> Any:
 
 
 def _possible(total: int, where: str) -> int:
-    """Returns the total. Raises StorageError if it is more than any table has."""
+    """Returns the total. Raises StorageError if no table can have as much."""
     if total >= _MAX_COUNT:
         raise FileDamagedError(f"{where} is damaged: its counts sum up to {total}")
     return total

@@ -22,9 +22,7 @@ def canonical(location: str) -> str:
 
 
 def check_allowed(base_path: str, allowed_roots: Sequence[str] | None) -> None:
-    """Raises PathForbiddenError unless the canonical `base_path` is one of the roots or below one.
-
-    Roots are made canonical too. None allows all.
-    """
+    """Raises PathForbiddenError unless the canonical `base_path` is one of the roots or below one. Roots need not be
+    canonical. If `allowed_roots` is None, all paths are allowed."""
     if allowed_roots is not None and not locations.is_below(base_path, map(canonical, allowed_roots)):
         raise PathForbiddenError(f"{base_path} is not below any of the allowed roots")

@@ -1,8 +1,9 @@
 """The history of table version 8 and later: Parquet files, and manifests that list the valid ones (Hudi 1.2.0
 `LSMTimeline`, `ArchivedTimelineLoaderV2`).
 
-Each archival and each compaction of the history adds files, and then a manifest of all that count. `_version_` has the
-number of the latest manifest. A file without a place in it comes from an archival that failed, or has been replaced.
+Each archival and each compaction of the history adds files, and then a manifest that lists all valid files. `_version_`
+has the number of the latest manifest. A file that the manifest does not list comes from an archival that failed, or has
+been replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _MANIFEST = re.compile(r"manifest_(?P<version>\d{1,18})", re.ASCII)
 _VERSION = "_version_"
 _MOST_DIGITS = 20
 _BATCH = 1000
-# The cleaner of the history deletes old files while they are read; the next manifest has their rows elsewhere.
+# The cleaner of the history may delete old files while they are read. The next manifest lists other files with the same
+# rows.
 _ATTEMPTS = 3
 
 
@@ -92,7 +94,7 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[F
     try:
         with suppress(PathNotFoundError):
             return found, _attempted(lambda: search((FileDamagedError,)))
-        # A file that the manifest lists is gone for good.
+        # The files were missing again, so a file that the manifest lists is gone for good.
         return found, search((FileDamagedError, PathNotFoundError))
     except (FileDamagedError, PathNotFoundError) as error:
         log.warning("The list of the files of the history cannot be read: %s", error.detail)
@@ -105,7 +107,7 @@ def _since(storage: Storage, config: TableConfig, since: str) -> list[str]:
 
 def _attempted(search: Callable[[], Result]) -> Result:
     """Searches again if a file was deleted meanwhile. The cleaner of the history deletes files that the latest manifest
-    does not list; their instants are in other files."""
+    does not list, but their instants are in other files."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(PathNotFoundError):
             return search()

@@ -22,12 +22,13 @@ log = logging.getLogger(__name__)
 
 FOLDER = ".hoodie/metadata"
 _EVERY = timedelta(minutes=5)
-# Writers of Hudi compact the metadata table after so many commits (`hoodie.metadata.compact.max.delta.commits`).
+# Writers of Hudi compact the metadata table after this many commits (`hoodie.metadata.compact.max.delta.commits`).
 _BY_WRITERS = 10
 _MOST_MISSING = 20
 _MOST_PARTITIONS = 100
-_BUILT = "0000"  # Partitions are built by such instants (`HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP` and later ones).
-# Names with other characters are ignored: Hudi does not write them, and they could be paths.
+# Instants that build partitions begin like this (`HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP` and later ones).
+_BUILT = "0000"
+# Names with other characters are ignored, because Hudi does not write them, and they could be paths.
 _NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -54,11 +55,12 @@ class MetadataTableState(Documented):
 def metadata_table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, known: MetadataTableState | None, now: datetime
 ) -> MetadataTableState | None:
-    """Reads the metadata table of the table with this `config` and `timeline`; the timeline must have been read first.
+    """Returns the state of the metadata table of the table with this `config` and `timeline`. The timeline must be read
+    before this call.
 
-    Folders are listed only every few minutes, or when writers may have compacted it; meanwhile the commits of the table
-    are added to those of `known`. Returns None if the table has no metadata table, or one that cannot be read: the poll
-    goes on, and an audit names the damage.
+    The folders of the metadata table are listed only every few minutes, or when writers may have compacted it.
+    Meanwhile the table's new commits are added to the state `known`. Returns None if the table has no metadata table,
+    or one that cannot be read: the poll goes on without it, and an audit names the damage.
     """
     if known is not None and config.metadata_partitions and now - known.read_at < _EVERY:
         since = _completions(timeline, after=known.until)
@@ -77,7 +79,7 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
     names = [name for name in config.metadata_partitions[:_MOST_PARTITIONS] if _NAME.fullmatch(name)]
     if not names:
         return None
-    # A metadata table has the layout of its table: both are upgraded together.
+    # A metadata table has the same layout as its table, because Hudi upgrades both together.
     found = storage.list(f"{FOLDER}/{config.timeline_path}", most=MAX_FILES)
     partitions = {name: storage.list(f"{FOLDER}/{name}") for name in names}
     listed = {entry.name: entry for entry in found if not entry.is_folder}
@@ -89,7 +91,7 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
     pending = own.pending()
     return MetadataTableState(
         read_at=now,
-        # A writer plans a compaction within its own commit, which completes later.
+        # A writer plans a compaction while its own commit is pending, and this commit completes later.
         commits=sum((each.completion_time or each.requested_time) > compacted for each in deltas),
         base_files=sum(each.base_file is not None for each in slices),
         base_bytes=sum(each.base_bytes for each in slices),
@@ -103,8 +105,8 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
 
 
 def _completions(timeline: Timeline, after: str = "") -> list[str]:
-    """Returns when instants of the table completed later than `after`, in ascending order. Each has a deltacommit in
-    the metadata table."""
+    """Returns the completion times later than `after` of the table's instants, in ascending order. Each of these
+    instants has a deltacommit in the metadata table."""
     completed = (each.completion_time or each.requested_time for each in timeline.instants if each.is_completed)
     return sorted(each for each in completed if each > after)
 
@@ -114,16 +116,17 @@ def _is_compaction(instant: Instant) -> bool:
 
 
 def _first(pending: set[str], listed: Mapping[str, Entry]) -> datetime | None:
-    """Returns the storage's time of the first file of these instants."""
+    """Returns the earliest modification time of the files of these instants."""
     times = [each.modified_at for name, each in listed.items() if name.partition(".")[0] in pending]
     return min((at for at in times if at), default=None)
 
 
 def _missing(timeline: Timeline, own: Timeline) -> list[str]:
-    """Returns the completed commits that the metadata table lacks. A writer with a metadata table completes each commit
-    there first, so writers without one have made these."""
+    """Returns the completed commits that the metadata table lacks. A writer that uses the metadata table completes each
+    commit there first, so the missing ones come from writers that do not use it."""
     known = {each.requested_time for each in own.instants if each.is_completed}
-    # A metadata table is built from a listing, which covers all commits of before. Earlier instants may be archived.
+    # A metadata table is built from a listing, which covers all commits until then. Instants before that may be
+    # archived.
     begin = min((each for each in known if not each.startswith(_BUILT)), default=None)
     return [
         each.requested_time

@@ -12,7 +12,7 @@ from service.lake.storage import MAX_METADATA_BYTES, Storage
 from service.model.storage_errors import FileDamagedError, StorageError
 
 _TAIL = 8
-"""Bytes at the end of a Parquet file: the length of the footer and the magic number."""
+"""The last eight bytes of a Parquet file are the length of the footer and the magic number."""
 
 _MAX_COLUMNS = 10_000
 

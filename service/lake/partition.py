@@ -9,7 +9,7 @@ from service.lake.file_slices import FileSlice, Listed
 from service.lake.snapshot import SIZE_BOUNDS, Bucket, PartitionDetail, PartitionState
 
 _MAX_REMEMBERED = 1000
-"""Number of a partition's newest replaced file groups that are remembered after their files are gone."""
+"""How many of a partition's replaced file groups, the newest ones, are remembered after their files are gone."""
 
 
 def describe(
@@ -21,8 +21,8 @@ def describe(
     num_buckets: int,
     small_file_bytes: int,
 ) -> PartitionDetail:
-    """Summarizes a partition. `base_rows` maps base files, by name, to their rows as far as known. `replaced` maps file
-    ids to the instants that replaced them. `num_buckets` is 0 without an index."""
+    """Summarizes a partition. `base_rows` maps the names of base files to their numbers of rows, as far as these are
+    known. `replaced` maps file ids to the instants that replaced them. `num_buckets` is 0 without an index."""
     names = [each.base_file for each in listed.slices if each.base_file is not None]
     rows = {name: base_rows[name] for name in names if name in base_rows}
     small = [each.base_bytes for each in listed.slices if each.base_file and each.base_bytes < small_file_bytes]
@@ -58,8 +58,8 @@ def _by_size(sizes: Iterable[int]) -> tuple[int, ...]:
 
 
 def _remembered(replaced: Mapping[str, str], with_files: Container[str]) -> dict[str, str]:
-    """Returns the replaced file groups that still have files, and the newest of those without files, because a writer
-    may write to one long after the cleaning."""
+    """Returns the replaced file groups to remember: all that still have files, and the newest of those without files. A
+    writer may write to such a file group long after a cleaning has deleted its files."""
     newest = sorted(replaced, key=lambda file_id: (replaced[file_id], file_id), reverse=True)[:_MAX_REMEMBERED]
     return {each: replaced[each] for each in sorted({*newest, *(e for e in replaced if e in with_files)})}
 

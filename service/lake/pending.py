@@ -35,7 +35,7 @@ def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> t
 
 
 def with_heartbeats(storage: Storage, pending: Iterable[Pending]) -> tuple[Pending, ...]:
-    """Returns the same instants with the current heartbeats, which change while the timeline does not."""
+    """Returns the same instants with the current heartbeats. Heartbeats change even if the timeline does not."""
     beats = heartbeats(storage)
     return tuple(dataclasses.replace(each, heartbeat_at=beats.get(each.requested_time)) for each in pending)
 
@@ -46,7 +46,8 @@ def heartbeats(storage: Storage) -> Mapping[str, datetime | None]:
 
 
 def _is_clustering_plan(storage: Storage, config: TableConfig, instant: Instant) -> bool:
-    """Before table version 8 a scheduled clustering is a pending `replacecommit` that contains a plan."""
+    """Returns whether a pending instant is a scheduled clustering. Before table version 8 this is a `replacecommit`
+    that contains a plan."""
     if instant.action != "replacecommit":
         return False
     path = f"{config.timeline_path}/{instant.requested_time}.replacecommit.{InstantState.REQUESTED}"

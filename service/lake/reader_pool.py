@@ -1,8 +1,9 @@
 """Child processes that read tables, so that a damaged or malicious table can crash or block a child, but never the
 service.
 
-Parsers of untrusted bytes may crash the interpreter (a recursive Avro schema does), loop without releasing its lock, or
-take all memory; and a storage may never answer. A process can be limited and killed; a thread cannot.
+Parsers of untrusted bytes may crash the interpreter (a recursive Avro schema does), loop without releasing the
+interpreter's lock, or take all memory. A storage may never answer. A process can be limited and killed; a thread
+cannot.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ _forks = multiprocessing.get_context("forkserver")
 
 
 def preload(*modules: str) -> None:
-    """Names the modules that children find imported: the server process that forks them imports these when it starts,
-    with the first child of this process. Without a call it imports only this one."""
+    """Names the modules that are already imported in each child. The server process, which forks the children, imports
+    them when it starts, together with this process's first child. Without a call of `preload` it imports only this
+    module."""
     _forks.set_forkserver_preload([__name__, *modules])
 
 
@@ -55,8 +57,9 @@ preload()
 
 @dataclass(frozen=True)
 class ReaderLimits:
-    """`seconds` is the time of one call, `memory_bytes` the writable memory of a child. At most `queued` calls wait for
-    a child, each for `seconds` at most. `niceness` applies to the children: above 0, they give way to the service."""
+    """The limits of children. `seconds` is the time of one call, `memory_bytes` the writable memory of a child. At most
+    `queued` calls wait for a child, each for `seconds` at most. Children with a `niceness` above 0 give way to the
+    service."""
 
     seconds: float = 30.0
     memory_bytes: int = 1024 * _MIB
@@ -78,10 +81,10 @@ class InProcess:
 
 
 class ReaderPool(AbstractContextManager["ReaderPool"]):
-    """Runs functions in at most `size` child processes, each call in one of its own, which later calls reuse.
+    """Runs functions in at most `size` child processes. A child runs one call at a time, and later calls reuse it.
 
-    Children are forked when needed (see `preload`). A child that crashes, or takes longer than the limit, is killed,
-    and the next call gets a new one. Thread-safe.
+    Children are forked when they are needed (see `preload`). A child that crashes or exceeds the time limit is killed,
+    and the next call gets a new child. Thread-safe.
     """
 
     def __init__(self, size: int, limits: ReaderLimits | None = None) -> None:
@@ -94,10 +97,10 @@ class ReaderPool(AbstractContextManager["ReaderPool"]):
         self._is_closed = False
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls `function` in a child; it must be importable, and arguments and result picklable.
+        """Calls `function` in a child. The function must be importable, its arguments and its result picklable.
 
-        Raises a GroundskeeperError that the function raises, and StorageError in place of any other exception. Raises
-        ReadTimedOutError, ReaderCrashedError, or ReadersBusyError if no child is free in time.
+        If the function raises a GroundskeeperError, this error is raised; if it raises another exception, StorageError
+        is raised. Also raises ReadTimedOutError, ReaderCrashedError, and ReadersBusyError if no child is free in time.
         """
         return self._run(self._limits.seconds, function, *args, **kwargs)
 
@@ -125,16 +128,18 @@ class ReaderPool(AbstractContextManager["ReaderPool"]):
         return result
 
     def isolated(self, function: Callable[P, T], seconds: float | None = None) -> Callable[P, T]:
-        """Returns a function that runs `function` like `run`, for this many seconds at most if that is less."""
+        """Returns a function that runs `function` in a child, as `run` does. The time limit is `seconds` if that is
+        less than the pool's limit."""
         return partial(self._run, min(seconds or self._limits.seconds, self._limits.seconds), function)
 
     def close(self) -> None:
-        """Kills all children; calls that wait for one raise ReaderCrashedError."""
+        """Kills all children. Calls that wait for a child raise ReaderCrashedError."""
         with self._guard:
             self._is_closed = True
             idle, self._idle = self._idle, []
             for child in self._busy:
-                # The thread that waits for the child notices its end, and closes the connection.
+                # The thread that waits for the child's reply notices that the child has ended, and closes the
+                # connection.
                 child.process.kill()
         for child in idle:
             child.kill()
@@ -145,7 +150,8 @@ class ReaderPool(AbstractContextManager["ReaderPool"]):
     def _take(self) -> _Child:
         with self._guard:
             child = self._idle.pop() if self._idle else None
-        # The child is started without the lock, because a fork may take seconds, and other calls end meanwhile.
+        # The child is started without holding the lock, because a fork may take seconds, and other calls must be able
+        # to end meanwhile.
         child = child or _Child.start(self._limits)
         with self._guard:
             if not self._is_closed:
@@ -182,11 +188,11 @@ class _Child:
             target=_serve, args=(theirs, limits, level, current_format()), name="reader", daemon=True
         )
         process.start()
-        # The parent must not keep the child's end open, because otherwise the death of the child would not end the wait
-        # for its reply.
+        # The parent closes its copy of the child's end, because otherwise it would go on waiting for a reply after the
+        # child has died.
         theirs.close()
         child = cls(process, ours)
-        # The fork does not count towards the time of the call, because it takes seconds on a busy machine.
+        # The call's time begins after the fork, because a fork takes seconds on a busy machine.
         try:
             child.receive(_START_SECONDS)
         except BaseException:
@@ -228,11 +234,11 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(limits.niceness)
-    # The data segment is limited, not the address space: each thread reserves address space that it never uses.
+    # The data segment is limited, not the address space, because each thread reserves address space that it never uses.
     resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     configure(log_format, log_level)
-    # At INFO, httpx would log each request to HDFS.
+    # httpx would log each request to HDFS at the level INFO.
     logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))
     collect_seldom()
     with contextlib.suppress(EOFError, OSError):
@@ -253,14 +259,14 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def _reply(result: object) -> bytes:
-    """Returns the encoded result, and whether the process has grown too much: memory of a large table is returned late
-    or never."""
+    """Returns the encoded result, and whether the process has grown too much. Memory that reading a large table took is
+    released late or never."""
     is_grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _MAX_KEPT_BYTES
     return pickle.dumps((result, is_grown))
 
 
 def end_with_parent() -> None:
-    """Lets the kernel kill this process when the fork server ends, which ends with the service. A child that waits for
-    a storage would not notice that."""
+    """Lets the kernel kill this process when the fork server ends, which ends together with the service. A child that
+    waits for a storage would not notice this end."""
     with contextlib.suppress(OSError, AttributeError):  # The call exists only on Linux.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -26,8 +26,8 @@ _NUMBER_OF_NODE = re.compile(r"\d{10}$")
 
 @dataclass(frozen=True)
 class ServerLock:
-    """The state of a lock as its server reports it. `holder` is None if nobody holds it. A lock whose `id` stays the
-    same for `expires_after` has ended, because its holder would have renewed it."""
+    """The state of a lock as its server reports it. `holder` is None if nobody holds the lock. A live holder renews the
+    lock, which changes its `id`; if the `id` stays the same for `expires_after`, the lock has ended."""
 
     holder: str | None = None
     id: str | None = None
@@ -36,7 +36,7 @@ class ServerLock:
 
 
 class UnreadableLockError(Exception):
-    """The service cannot read the lock. `is_silent` says that its server does not answer."""
+    """The service cannot read the lock. `is_silent` says that the lock's server does not answer."""
 
     def __init__(self, why: str, *, is_silent: bool = False) -> None:
         super().__init__(why)
@@ -44,8 +44,8 @@ class UnreadableLockError(Exception):
 
 
 def read_server_lock(lock: TableLock, lock_hosts: Collection[str], now: datetime) -> ServerLock:
-    """Connects only to `lock_hosts`, which the administrator has named, and to DynamoDB at AWS. The options are those
-    of the registration, with their secrets. Raises UnreadableLockError."""
+    """Reads the lock. Connects only to `lock_hosts`, which the administrator has named, and to DynamoDB at AWS. `lock`
+    has the options of the registration, with their secrets. Raises UnreadableLockError."""
     provider = class_of(lock.provider)
     if provider == ZOOKEEPER[0]:
         return _of_zookeeper(lock, lock_hosts)
@@ -62,7 +62,7 @@ def _of_zookeeper(lock: TableLock, lock_hosts: Collection[str]) -> ServerLock:
     except ValueError as error:
         raise UnreadableLockError(f"{error}.") from error
     _require_permitted(servers, lock_hosts)
-    # The text after the servers is a folder above all paths (`ConnectStringParser`).
+    # The text after the servers is the root folder of all paths (`ConnectStringParser`).
     root = url.partition("/")[2].strip("/")
     folder = "/" + "/".join(part.strip("/") for part in (root, base, key) if part.strip("/"))
     try:
@@ -122,8 +122,8 @@ def _of_dynamodb(lock: TableLock, lock_hosts: Collection[str], now: datetime) ->
 
 
 def _credentials(lock: TableLock) -> Credentials:
-    """Returns the credentials of the lock, or else of the service's environment. The role of the machine is not used,
-    because workers' machines have other roles."""
+    """Returns the credentials in the lock's options, or else those in the service's environment. The role of this
+    machine is not used, because the workers' machines have other roles."""
     own = [lock.options.get(f"hoodie.aws.{name}") for name in ("access.key", "secret.key", "session.token")]
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     access_key, secret_key, token = own if own[0] else [os.environ.get(name) for name in names]

@@ -15,7 +15,7 @@ from service.lake.table_lock import PolledLock
 
 _MIB = 1024**2
 SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024))
-"""Bytes that separate the ten classes of file sizes: a file of 1 MiB is in the second class."""
+"""The sizes in bytes that separate the ten classes of file sizes. A file of 1 MiB is in the second class."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Pending(Documented):
 @dataclass(frozen=True)
 class OtherRun:
     """The last completed compaction or clustering (`operation`) that no job of this service executed. `since` is the
-    time of the first one in a row, without a long pause in between. `is_delegated` says that a writer had asked this
-    service to execute it."""
+    time of the first such run, if no long pause came between it and this one. `is_delegated` says that a writer had
+    asked this service to execute the plan."""
 
     operation: str
     instant: str
@@ -69,18 +69,19 @@ class OtherRun:
 
 @dataclass(frozen=True)
 class PartitionState:
-    """The latest file slices of one partition. Sizes are in bytes; those of file groups include base file and log
-    files.
+    """The latest file slices of one partition. Sizes are in bytes. The size of a file group includes its base file and
+    its log files.
 
-    `freed_bytes` and `freed_files` are files that are no longer part of any latest slice (older versions of file
-    groups, and replaced ones): the most that cleaning would free. `freed_since` is the first instant that took one of
-    them out of use; it is empty if that is not known. `largest_bucket_bytes` and `buckets` are 0 without a
-    bucket index. `rows` are the rows of the base files, None unless the number is known for each file; rows in log
-    files are not counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state
-    that an earlier version of the service has stored.
+    `freed_bytes` and `freed_files` are about files that no latest slice has any more: older versions of file groups,
+    and replaced file groups. A cleaning frees at most these. `freed_since` is the first instant that took one of them
+    out of use; it is empty if this is not known. `largest_bucket_bytes` and `buckets` are 0 without a bucket index.
+    `rows` are the rows of the base files, without those in log files; None unless the number is known for each base
+    file. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state that an earlier
+    version of the service has stored.
 
-    `largest_range_bytes` is the size of the largest bucket of consistent hashing, and `neighbours_bytes` the least size
-    that no bucket of some pair of neighbours exceeds (None without such a pair).
+    The last two members are about consistent hashing. `largest_range_bytes` is the size of the largest bucket.
+    Each pair of neighbouring buckets has a larger one; `neighbours_bytes` is the smallest of their sizes (None without
+    a pair).
     """
 
     path: str
@@ -132,7 +133,8 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of one partition. `bytes` of base file and log files; `rows` of the base file, None if not known."""
+    """A bucket of one partition. `bytes` includes base file and log files. `rows` are those of the base file; None if
+    they are not known."""
 
     number: int
     bytes: int
@@ -141,9 +143,9 @@ class Bucket:
 
 @dataclass(frozen=True)
 class PartitionDetail:
-    """A partition with its buckets, and the data that the next poll needs: the rows of its latest base files, as far as
-    known, and the replaced file groups, each with the instant that replaced it (empty if not known). A partition
-    without files is kept only for these."""
+    """A partition with its buckets, and with data that the next poll needs: the rows of its latest base files, as far
+    as they are known; and the replaced file groups, each with the instant that replaced it (empty if it is not known).
+    A partition without files is kept only for the replaced file groups."""
 
     state: PartitionState
     buckets: tuple[Bucket, ...] = ()
@@ -185,8 +187,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class NotWritable:
-    """The refusal of workers' writes to the table: why, since when, and the last job that was refused. `type`, `title`,
-    `detail` and `hint` are as in a `Problem`."""
+    """Workers cannot write to the table: why, since when, and the last job that was refused. `type`, `title`, `detail`
+    and `hint` are as in a `Problem`."""
 
     type: str
     title: str
@@ -200,19 +202,21 @@ class NotWritable:
 class TableSnapshot(Documented):
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
-    `num_buckets` is the number of buckets of the table as a whole (0 without a simple bucket index); partitions may
-    have their own. Base files below `small_file_bytes` count as small. A snapshot is as old as the last change of the
-    timeline: it stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active
-    timeline.
+    `num_buckets` is the number of buckets of the table (0 without a simple bucket index); a partition may have another
+    number. Base files smaller than `small_file_bytes` count as small. A snapshot stays valid while the timeline is
+    unchanged, so it is as old as the last change of the timeline. `timeline_commits` counts the completed commits on
+    the active timeline.
 
-    `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
-    one in relation to the mean. `cycles` are the newest periods from one compaction to the next, oldest first.
+    `totals`, `large` and `skewed` come from the stored partitions: `large` is the partition with the largest bucket,
+    and `skewed` the one whose largest bucket is the largest in relation to the mean. `cycles` are the newest periods
+    from one compaction to the next, oldest first.
 
-    `lock` is set if the last poll found the table's lock held for a minute or more. `other_runs` has at most one of
-    each operation, and only runs since the table was registered. `clock` is the writers' clock as measured on the
-    timeline (`ClockFrame.to_json`), empty if an earlier version of the service has stored the snapshot. `vanished` are
-    commits that are missing from the middle of the timeline, `undone` those that a rollback took off it. `not_writable`
-    comes from jobs, not from a poll. `metadata_table` may be some minutes older than the snapshot.
+    `lock` is set if the table's lock had been held for a minute or more at the last poll. `other_runs` has at most one
+    run of each operation, and only runs since the table was registered. `clock` is the writers' clock as measured on
+    the timeline (`ClockFrame.to_json`); it is empty if an earlier version of the service has stored the snapshot.
+    `vanished` are commits that are missing from the middle of the timeline. `undone` are commits that a rollback has
+    removed from the timeline. `not_writable` comes from jobs, not from a poll. `metadata_table` may be some minutes
+    older than the snapshot.
     """
 
     table_id: str

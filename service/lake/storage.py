@@ -46,13 +46,13 @@ _REFUSED: Mapping[Refusal | None, type[StorageError]] = {
     Refusal.UNKNOWN: StorageUnknownError,
     Refusal.UNKNOWN_HOST: StorageUnknownError,
 }
-"""Refusals of reads; other refusals concern only writes."""
+"""The refusals that concern reads. All others concern only writes."""
 
 # Arrow uses this text if the storage gives no reason.
 _WITHOUT_REASON = "No response body"
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
-"""Limit of one file of the timeline; properties and hashing configs have lower limits."""
+"""The largest size of a file of the timeline. Properties and hashing configs have lower limits."""
 
 MAX_CONFIG_BYTES = 1024 * 1024
 
@@ -60,7 +60,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART_BYTES = 64 * 1024
 
 MAX_LISTED = 3_000_000
-"""Limit of the entries of one listing."""
+"""The largest number of entries of one listing."""
 
 
 class Entry(NamedTuple):
@@ -88,7 +88,7 @@ class Storage:
     base_path: str
     filesystem: fs.FileSystem
     root: str
-    # Local folders that were checked: no part of their paths is a link.
+    # Local folders that were checked: no part of their paths is a symbolic link.
     _plain: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def exists(self, path: str = "") -> bool:
@@ -113,8 +113,8 @@ class Storage:
         return found
 
     def _listed(self, folder: str, start: int, *, recursive: bool) -> Iterator[Entry]:
-        """Yields the entries of a local folder, several times as fast as Arrow and with the same result: a link has the
-        type and size of its target, and is left out if it has no target."""
+        """Yields the entries of a local folder, with the same result as Arrow, but several times as fast. A symbolic
+        link has the type and the size of its target, and is left out if the target does not exist."""
         try:
             inside = os.scandir(folder)
         except FileNotFoundError:
@@ -129,13 +129,14 @@ class Storage:
                     each.name.encode()  # The encoding raises UnicodeError.
                 kind, path = S_IFMT(status.st_mode), each.path[start:]
                 is_folder, size = kind == S_IFDIR, status.st_size if kind == S_IFREG else 0
-                # The first polls of a fleet make millions of these, and keywords would make each a third slower.
+                # The first polls of many tables make millions of entries, and keywords would make each a third slower.
                 yield Entry._make((path, size, is_folder, status.st_mtime_ns // 1000))
                 if is_folder and recursive:
                     yield from self._listed(self._at(path) if each.is_symlink() else each.path, start, recursive=True)
 
     def names(self, path: str) -> Sequence[str]:
-        """Returns the names in the folder `path` at the lowest cost; polls use this. Raises PathNotFoundError."""
+        """Returns the names in the folder `path`. Polls use this, because it is the cheapest listing. Raises
+        PathNotFoundError."""
         with self._translated_errors(path):
             if is_local(self.base_path):
                 return os.listdir(self._at(path))  # noqa: PTH208 - every poll runs this: no Path objects
@@ -150,7 +151,8 @@ class Storage:
         return modified
 
     def read(self, path: str, *, most: int = MAX_METADATA_BYTES) -> bytes:
-        """Reads the whole file, of `most` bytes at most. Raises PathNotFoundError, StorageError."""
+        """Reads the whole file. Raises PathNotFoundError, and StorageError, also for a file of more than `most`
+        bytes."""
         if is_local(self.base_path):
             with self._translated_errors(path):
                 content = self._content(path, most + 1)
@@ -171,8 +173,8 @@ class Storage:
         return _translated_errors(self.base_path, path, self._reason)
 
     def _reason(self, refusal: Refusal | None, said: str) -> Refusal | None:
-        """Returns the reason of an error. S3 gives no reason in its answer to a HEAD request, but in its answer to a
-        listing."""
+        """Returns the reason of an error. S3 gives no reason in its answer to a HEAD request, but gives one in its
+        answer to a listing."""
         if refusal not in (Refusal.DENIED, None) or is_local(self.base_path) or _WITHOUT_REASON not in said:
             return refusal
         try:
@@ -182,10 +184,11 @@ class Storage:
         return refusal
 
     def _content(self, path: str, most: int) -> bytes:
-        """Returns at most `most` bytes of a local file. Arrow would first allocate that amount of memory."""
+        """Returns at most `most` bytes of a local file. Arrow is not used, because it would first allocate `most`
+        bytes."""
         found = self._below(path)
         if self._is_plain(found.rpartition("/")[0]):
-            # The open itself refuses a link, which takes one call less for each file than looking for it before.
+            # The call of `open` itself refuses a link. A check before would be one more call for each file.
             try:
                 return _read(os.open(found, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), most)
             except OSError as error:
@@ -194,7 +197,8 @@ class Storage:
         return _read(os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC), most)
 
     def _at(self, path: str) -> str:
-        """Raises PathOutsideTableError for a path that leads out of the table, by `..` or by a link."""
+        """Returns the whole path. Raises PathOutsideTableError for a path that leads out of the table, by `..` or by a
+        link."""
         found = self._below(path)
         if is_local(self.base_path):
             self._check_links(found)
@@ -230,7 +234,7 @@ def _read(file: int, most: int) -> bytes:
     """Returns at most `most` bytes of an open file, and closes it."""
     parts = []
     try:
-        # A file system in user space may return less than was asked for before the end.
+        # A file system in user space may return fewer bytes than were asked for, even before the end of the file.
         while most and (part := os.read(file, min(most, _PART_BYTES))):
             parts.append(part)
             most -= len(part)
@@ -249,7 +253,7 @@ def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequ
     """Opens the storage of a canonical base path.
 
     `options` are Hadoop's (`fs.s3a.*`, `dfs.*`), as in the owner's Spark jobs. Raises PathForbiddenError for a path
-    outside the roots, StorageUnsupportedError for options that cannot be reproduced, and StorageError.
+    outside the roots, StorageUnsupportedError for options that have no equivalent here, and StorageError.
     """
     check_allowed(base_path, allowed_roots)
     if is_local(base_path):

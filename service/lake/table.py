@@ -32,7 +32,8 @@ class BucketLayout(JsonMapped):
     """The bucket index that the file groups indicate.
 
     `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` says that the file ids are
-    the same in each partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
+    the same in each partition. If there is a `hashing_config`, it sets each partition's number of buckets, and the
+    writers' options do not.
     """
 
     kind: Annotated[BucketIndexKind, Spec("What the names of the files indicate", examples=("simple",))]
@@ -45,7 +46,7 @@ class BucketLayout(JsonMapped):
 
 @dataclass(frozen=True)
 class Column:
-    """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
+    """A column that is not one of Hudi's meta columns."""
 
     name: Annotated[str, Spec("Name of the column", examples=("id",))]
     type: Annotated[str, Spec("Its type, as Arrow spells it", examples=("int64",))]
@@ -56,7 +57,7 @@ class TableProfile(JsonMapped):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
     `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
-    inflight ones.
+    inflight instants.
     """
 
     table_type: Annotated[TableType, Spec("Type of the table", examples=("MERGE_ON_READ",))]

@@ -22,14 +22,15 @@ META_FOLDER = ".hoodie"
 _FILE = f"{META_FOLDER}/hoodie.properties"
 _BACKUP = f"{_FILE}.backup"
 _MAX_NAME = 1024
-# Polls read the same properties again and again.
+# Parsed properties are kept, because polls read the same properties again and again.
 _parsed = lru_cache(64)(parse_properties)
 
 
 @dataclass(frozen=True)
 class TableConfig:
-    """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them, and the frame of its
-    instants if it was measured. `is_backup` says that they come from the copy that Hudi makes while it changes them."""
+    """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them. `frame` is the clock of the
+    table's instants, if it was measured. `is_backup` says that the properties come from the copy that Hudi makes while
+    it changes them."""
 
     properties: Mapping[str, str]
     frame: ClockFrame = field(default_factory=ClockFrame)
@@ -46,7 +47,7 @@ class TableConfig:
         return replace(self, frame=frame_of(files, version=self.version, ingestion=ingestion))
 
     def moment(self, instant: str) -> datetime | None:
-        """Returns the moment of an instant in UTC, by the measured frame; None for a text that is no time."""
+        """Returns the time of an instant in UTC, by the measured clock; None for a text that is no time."""
         return moment(instant, self.properties, self.frame.offset)
 
     @property
@@ -83,7 +84,8 @@ class TableConfig:
 
     @property
     def timeline_layout(self) -> int:
-        """1: file names contain no completion times. 2: they do (table version 8 and later)."""
+        """The layout of the timeline: 2 if the file names contain completion times (table version 8 and later), else
+        1."""
         default = "2" if self.version >= WITH_COMPLETION_TIMES else "1"
         return int(self.properties.get("hoodie.timeline.layout.version") or default)
 
@@ -123,7 +125,7 @@ class TableConfig:
 
     @property
     def key_generator(self) -> str | None:
-        """The class of the key generator, or from table version 8 on its type, such as `SIMPLE`."""
+        """The class of the key generator. Since table version 8 it may be a type instead, such as `SIMPLE`."""
         properties = self.properties
         return properties.get("hoodie.table.keygenerator.class") or properties.get("hoodie.table.keygenerator.type")
 
@@ -149,7 +151,8 @@ def read_table_config(storage: Storage) -> TableConfig:
 
 def _read(storage: Storage) -> tuple[bytes, bool]:
     """Returns the bytes of the properties, and whether they are those of the backup."""
-    # If a writer is just changing the properties, the file may appear after the backup has been deleted.
+    # A writer that changes the properties first writes the file and then deletes the backup. So if neither was found,
+    # the file may be there by now.
     for path in (_FILE, _BACKUP, _FILE):
         try:
             return storage.read(path, most=MAX_CONFIG_BYTES), path == _BACKUP
@@ -160,8 +163,7 @@ def _read(storage: Storage) -> tuple[bytes, bool]:
 
 
 def _check_texts(properties: Mapping[str, str]) -> None:
-    """Raises ValueError for texts that the database cannot store, since escapes in the file can stand for any
-    character."""
+    """Raises ValueError for texts that the database cannot store. Escapes in the file can stand for any character."""
     for value in properties.values():
         value.encode()
         if "\0" in value:

@@ -1,4 +1,4 @@
-"""Reads a table's lock without Hudi, and removes it if it is a file. `service.lake.server_lock` reads those on
+"""Reads a table's lock without Hudi, and can remove it if it is a file. `service.lake.server_lock` reads locks on
 servers."""
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 class LockFile(Documented):
     """The lock as its file or its server shows it.
 
-    `since` is None for a lock in the storage, because its holder keeps rewriting the file. `job_id` is set if a worker
-    of Groundskeeper signed it. `detail` says why the state is unknown; `is_silent` says that its server does not
-    answer. A lock that keeps its `id` for `expires_after` has ended.
+    `since` is None for a lock of the storage-based provider, because its holder keeps rewriting the file. `job_id` is
+    set if a worker of Groundskeeper signed the lock. `detail` says why the state is unknown. `is_silent` says that the
+    lock's server does not answer. A lock whose `id` stays the same for `expires_after` has ended.
     """
 
     state: Annotated[
         LockState,
-        Spec("`unknown`: the service has no client for this provider. A dry run of a job reads the lock by a worker"),
+        Spec("`unknown`: the service has no client for this provider. In a dry run of a job a worker reads the lock"),
     ]
     path: Annotated[str | None, Spec("File of the lock", examples=("/data/trips/.hoodie/lock",))] = None
     id: Annotated[
         str | None,
         Spec(
-            "Changes when another holder has the lock, or when the same one has taken it again",
+            "Changes when another holder gets the lock, or when the same holder takes it again",
             examples=("5d41402abc4b2a76",),
         ),
     ] = None
@@ -64,7 +64,7 @@ class LockFile(Documented):
     ] = None
     job_id: str | None = None
     ends_at: Annotated[
-        datetime | None, Spec("Time at which it ends unless its holder renews it; null: never, or not known")
+        datetime | None, Spec("When the lock ends unless its holder renews it; null: never, or not known")
     ] = None
     detail: str = ""
     is_silent: bool = False
@@ -73,15 +73,15 @@ class LockFile(Documented):
 
 @dataclass(frozen=True)
 class PolledLock:
-    """A lock that a poll found held. `since` is when it was taken; for a lock in the storage it is when a poll first
-    saw this holder."""
+    """A lock that was held at a poll. `since` is when it was taken; for a lock of the storage-based provider it is when
+    a poll first saw this holder."""
 
     since: datetime
     holder: str
 
 
 SEEN_AFTER = timedelta(minutes=1)
-"""A lock is reported after this time. A writer holds it for seconds at each commit, which is normal."""
+"""A poll reports a lock that has been held for this time. Writers normally hold it for some seconds at each commit."""
 
 
 def read_lock(
@@ -93,10 +93,11 @@ def read_lock(
     *,
     lock_hosts: Collection[str] = (),
 ) -> LockFile:
-    """Reads a file, or connects to a server if it is among the `lock_hosts`; the options of `lock` have their secrets.
+    """Reads the lock from its file, or from its server if that is among the `lock_hosts`. `lock` has the options with
+    their secrets.
 
-    Raises OptionNotAllowedError for a file outside of the places of locks, StorageError, and PathOutsideTableError for
-    a link.
+    Raises StorageError, OptionNotAllowedError for a file in a folder where no lock may be, and PathOutsideTableError
+    for a link.
     """
     place = file_of(lock, base_path)
     if place is None:
@@ -115,8 +116,8 @@ def polled_lock(
     before: PolledLock | None,
 ) -> PolledLock | None:
     """Returns the lock if it has been held for a minute. The call is cheap enough for each poll: it costs one request
-    if the lock is a file, and none otherwise. If the lock cannot be read, the result is `before`. `storage` is that of
-    the table."""
+    if the lock is a file, and none otherwise. If the lock cannot be read, the result is `before`, the result of the
+    poll before. `storage` is the table's storage."""
     place = file_of(lock, storage.base_path)
     if place is None or (is_in_a_file(lock.provider) and place[0].startswith(_NOT_ATOMIC)):
         return None
@@ -144,15 +145,15 @@ def polled_lock(
 def remove_lock(
     base_path: str, lock: TableLock, storage_options: Mapping[str, str], permissions: Permissions, expected: str
 ) -> bool:
-    """Removes the file of a filesystem lock if its id is still `expected`; returns whether it was.
+    """Removes the file of a filesystem lock if its id is still `expected`. Returns whether the file was removed.
 
     The file is first moved away, which only one process can do, and then checked. If another writer has taken the lock
-    meanwhile, the file is put back; for a moment it was missing. Raises what `read_lock` does, and StorageError if the
-    service may not write there.
+    meanwhile, the file is put back, but was missing for a moment. Raises the errors of `read_lock`, and StorageError if
+    the service may not write there.
     """
     place = file_of(lock, base_path)
     if place is None or not is_in_a_file(lock.provider):
-        raise StorageError("This lock is no file that could be removed.")
+        raise StorageError("The lock is not a file, so it cannot be removed.")
     storage = _storage(base_path, lock, place[0], storage_options, permissions)
     name = place[1]
     aside = f"{name}.broken-{secrets.token_hex(8)}"
@@ -209,7 +210,7 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
     if storage.exists(name):
         return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file, or may not be read.")
     if not storage.exists():
-        # The folder may be on another machine, where the writers are.
+        # The folder may exist only on the machine of the writers.
         return LockFile(LockState.UNKNOWN, path, detail=f"{storage.base_path} does not exist where the service runs.")
     return LockFile(LockState.FREE, path)
 
@@ -254,7 +255,7 @@ def _read_file(storage: Storage, name: str) -> _LockFileContent | None:
         if modified is None:
             return None
         content = _content(storage, name)
-        # The inode is part of the id, because two locks may be taken within one tick of a file system's clock.
+        # The inode is part of the id, because two locks that are taken in quick succession may have the same time.
         number = os.lstat(f"{storage.root}/{name}").st_ino if is_local(storage.base_path) else 0
     except (PathNotFoundError, FileNotFoundError):
         # The folder does not exist yet, or the holder has just released the lock.
@@ -275,8 +276,8 @@ def _is(storage: Storage, name: str, expected: str) -> bool:
 
 
 def _is_moved(storage: Storage, name: str, aside: str) -> bool:
-    """Moves the file away; returns False if it is gone. HDFS gives no reason when it refuses a rename, and also refuses
-    one that is repeated because the first answer was lost."""
+    """Moves the file away; returns False if the file is gone. HDFS gives no reason when it refuses a rename. It also
+    refuses a rename that the client repeats because the first answer was lost."""
     try:
         storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
     except OSError:
@@ -289,17 +290,17 @@ def _is_moved(storage: Storage, name: str, aside: str) -> bool:
 
 
 def _put_back(storage: Storage, aside: str, name: str) -> None:
-    """Puts back a lock that was moved by mistake, unless another holder has taken the lock at that moment."""
+    """Puts back a lock that was moved by mistake, unless another holder has taken the lock meanwhile."""
     source, target = f"{storage.root}/{aside}", f"{storage.root}/{name}"
     if not is_local(storage.base_path):
-        # HDFS does not replace a file by a rename.
+        # A rename in HDFS does not replace an existing file.
         storage.filesystem.move(source, target)
         return
     try:
-        os.link(source, target)  # A rename would replace the lock of another.
+        os.link(source, target)  # A rename would replace the lock of another holder.
     except FileExistsError as error:
         raise StorageError(
-            f"{target} changed hands twice while it was to be removed: two may hold it now.",
+            f"{target} was taken by two other holders while it was being removed, so two may hold the lock now.",
             hint="Look at the writers that commit at this moment. Hudi's conflict check may have missed one of them.",
         ) from error
     finally:

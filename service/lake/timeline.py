@@ -1,4 +1,4 @@
-"""The active timeline, read from the names of its files: no JVM, one listing."""
+"""The active timeline. It is read from the names of its files, by one listing and without a JVM."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ _FILE_NAME = re.compile(
 _MAX_DIGITS = 32
 _REMEMBERED = 4096
 MAX_FILES = 100_000
-"""Limit of the files in the folder of the timeline; Hudi usually keeps some dozens of instants there."""
+"""The largest number of files in the folder of the timeline. Hudi usually keeps some dozens of instants there."""
 _STATES = {state.value: state for state in InstantState}
 _PROGRESS = {InstantState.REQUESTED: 0, InstantState.INFLIGHT: 1, InstantState.COMPLETED: 2}
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The instants of the active timeline in the order of their requested times, each in its furthest state."""
+    """The instants of the active timeline in the order of their requested times. Each has the last state that it has
+    reached."""
 
     instants: tuple[Instant, ...]
 
@@ -52,8 +53,8 @@ class Timeline:
 
     @cached_property
     def starts_at(self) -> str | None:
-        """The requested time of the first of `writes`, without those that only a savepoint keeps if there are others;
-        None without any. Earlier ones have been archived."""
+        """The requested time of the first of `writes`; None if there are none. Earlier ones have been archived.
+        Instants that only a savepoint keeps on the timeline count only if there are no others."""
         saved = {each.requested_time for each in self.instants if each.is_completed and each.action == "savepoint"}
         return min(self.writes.keys() - saved, default=min(self.writes, default=None))
 
@@ -65,7 +66,8 @@ class Timeline:
 
 
 def read_timeline(storage: Storage, config: TableConfig) -> Timeline:
-    """Reads both layouts: `InstantGeneratorV1` (table version 6) and `V2` (from 8 on) of Hudi 1.2.0."""
+    """Reads the timeline, in either layout: `InstantGeneratorV1` (table version 6) or `InstantGeneratorV2` (from
+    version 8 on) of Hudi 1.2.0."""
     return timeline_of(entry.name for entry in timeline_files(storage, config))
 
 
@@ -74,7 +76,7 @@ def timeline_files(storage: Storage, config: TableConfig) -> list[Entry]:
 
 
 def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest of the timeline's file names, which begin with a digit."""
+    """Returns a digest of the timeline's file names. Names that do not begin with a digit are ignored."""
     relevant = sorted(name for name in names if name[:1].isdigit())
     return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
@@ -116,11 +118,8 @@ def parse_instant(file_name: str) -> Instant | None:
 
 
 def inflight_names_of(instant: Instant) -> tuple[str, ...]:
-    """Returns the possible names of the inflight file of a writer's completed commit. The file stays beside the
-    completed one.
-
-    In table version 6 the name for a `commit` has no action.
-    """
+    """Returns the possible names of the inflight file of a writer's completed commit. Hudi keeps this file beside the
+    completed file. In table version 6 the name for a `commit` has no action."""
     name = f"{instant.requested_time}.{instant.action}.{InstantState.INFLIGHT}"
     return (name, f"{instant.requested_time}.{InstantState.INFLIGHT}") if instant.action == "commit" else (name,)
 

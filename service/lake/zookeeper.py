@@ -1,4 +1,4 @@
-"""A client of ZooKeeper that only reads: the children of a node, and when a child was created.
+"""A client of ZooKeeper that can only read: the children of a node, and when a child was created.
 
 The messages are those of ZooKeeper's own protocol (`org.apache.zookeeper.proto`, 3.4 and later): each is a length and a
 record of big-endian numbers and length-prefixed bytes.
@@ -26,8 +26,8 @@ class ZookeeperError(Exception):
 
 @dataclass(frozen=True)
 class Node:
-    """A node. `created` is in seconds since the epoch. `session` is the session that created it, at whose end it is
-    removed; 0 for a permanent node."""
+    """A node. `created` is in seconds since the epoch. `session` is the session that created the node; ZooKeeper
+    removes the node when this session ends. A permanent node has 0."""
 
     created: float
     session: int
@@ -117,7 +117,7 @@ class Session:
 def connected(servers: Sequence[tuple[str, int]], seconds: float) -> Iterator[Session]:
     """Opens a session with the first of the servers that answers. All calls together may take `seconds`.
 
-    Raises OSError if none does, and ZookeeperError; also within the block.
+    Raises OSError if no server answers, and ZookeeperError. Calls within the block raise the same errors.
     """
     deadline = time.monotonic() + seconds
     error: OSError | None = None

@@ -18,11 +18,12 @@ class CallbackResult:
     """The outcome of a callback."""
 
     table_id: str
-    is_new: bool  # False if the commit is known already, or a poll of the table is requested already.
+    is_new: bool  # False if the commit is already known, or a poll of the table is already requested.
 
 
 def receive(engine: Engine, poll_requests: PollRequests, *, base_path: str, instant: str) -> CallbackResult:
-    """Requests a poll of the table. Writes nothing: the response must not wait for others that write to the database.
+    """Requests a poll of the table. Writes nothing, because the response must not wait for others that write to the
+    database.
 
     Raises CallbackUnknownTableError if no registered table has this base path, in any spelling.
     """

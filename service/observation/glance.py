@@ -1,5 +1,5 @@
-"""A cheap check of a table whose polls fail: three listings show whether the files that a poll reads first have
-changed."""
+"""A cheap check of a table whose polls fail. Three listings show whether the files have changed that a poll reads
+first."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Glance:
     allowed_roots: tuple[str, ...] | None = None
 
     def __call__(self, base_path: str) -> str:
-        """Returns a digest of the files of the timeline and the properties, or of the storage's error. The digest
-        differs as soon as one of them does."""
+        """Returns a digest of the files of the timeline and the properties, or else of the storage's error. The digest
+        changes as soon as one of these changes."""
         try:
             storage = open_storage(base_path, self.storage_options, self.allowed_roots)
             seen = [repr(sorted(storage.list(folder))) for folder in _FOLDERS]

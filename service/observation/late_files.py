@@ -13,8 +13,9 @@ from service.lake.storage import Storage
 from service.lake.table_config import META_FOLDER
 
 SILENT_AFTER = timedelta(minutes=5)
-"""A writer without a heartbeat for this long is dead. A live one sends a heartbeat every minute
-(`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2), and creates the file again if the rollback has removed it."""
+"""A writer without a heartbeat for this long is dead. A live writer sends a heartbeat every minute
+(`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2). If a rollback has removed the heartbeat's file, the writer creates
+it again."""
 
 
 def resolved(
@@ -22,9 +23,9 @@ def resolved(
 ) -> dict[str, str]:
     """Returns the ids of the incidents that have ended, with the reasons.
 
-    Cheap checks come first: all files of the table are listed only if a writer is silent and has no markers any more.
+    Cheap checks come first. All files of the table are listed only if a writer is silent and has no markers any more.
     Before table version 8 the names of log files do not contain the instant that wrote to them. For such tables only
-    base files and markers are checked here, and the cleaning job looks for blocks that late writers added to log files.
+    base files and markers are checked here. The cleaning job looks for blocks that late writers added to log files.
     """
     found = {each.id: "the write completed after all" for each in incidents if each.instant in completed}
     silent = {each.id: each.instant for each in incidents if each.id not in found and _is_silent(storage, each, now)}
@@ -44,7 +45,7 @@ def _is_silent(storage: Storage, incident: Incident, now: datetime) -> bool:
     if last is not None and now - last < SILENT_AFTER:
         return False
     markers = {entry.name for entry in storage.list(f"{META_FOLDER}/.temp/{incident.instant}")}
-    # Markers that a job has kept are no sign of the writer: all files are listed instead.
+    # A job may have kept the markers, so they do not show that the writer lives. All files are listed instead.
     return markers <= {KEPT, f".{KEPT}.crc"}
 
 

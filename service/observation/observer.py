@@ -34,18 +34,20 @@ log = logging.getLogger(__name__)
 
 # A round ends after this time, even if polls end as fast as tables are claimed; otherwise it would count as stuck.
 _ROUND_SECONDS = 10.0
-# Most tables that one transaction claims, so that other writers do not wait for long.
+# One transaction claims at most this many tables, so that other writers do not wait for long.
 _CLAIMED_AT_ONCE = 200
-# Most tables that one call of a reader checks, one after the other, so that the calls themselves cost little.
+# One call of a reader checks at most this many tables, one after the other, so that the calls themselves cost little.
 _TOGETHER = 25
-# Part of the interval by which a table is polled early, together with one that is due: a claim and a call of a reader
-# cost ten times as much as the poll of an unchanged table. Tables that nobody writes soon share all their polls.
+# A table is polled earlier by up to this part of the interval, together with a table that is due. A claim and a call of
+# a reader cost ten times as much as the poll of an unchanged table. So after a while, tables that nobody writes are
+# always polled together.
 _EARLY = 0.05
-# Most tables that one call of a reader reads for the first time. One transaction records their polls.
+# One call of a reader reads at most this many tables for the first time. One transaction records their polls.
 _NEW_TOGETHER = 10
-# Interval of the cheap checks of a table whose polls fail, so that its recovery is noticed within a minute.
+# A table whose polls fail is checked at this interval, so that its recovery is noticed within a minute. The check is
+# cheap.
 _GLANCE_SECONDS = 40.0
-# Share of the interval that is random, so that tables registered together are not polled together for ever.
+# Share of the interval that is random, so that tables which were registered together are not always polled together.
 _SPREAD = 0.1
 
 
@@ -61,13 +63,14 @@ class ObserverConfig:
 
 @dataclass(frozen=True)
 class _Failed:
-    seen: str  # The digest of a glance at the table right before the poll.
-    until: datetime  # The next poll is due then. An earlier poll of an unchanged table would only fail again.
+    seen: str  # The digest that a `Glance` at the table returned right before the poll.
+    until: datetime  # When the next poll is due. An earlier poll of an unchanged table would only fail again.
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Counts since the last round: tables claimed, found unchanged, changed and failed, and new commits."""
+    """Counts since the last round: tables that were claimed, found unchanged, found changed, or failed; and new
+    commits."""
 
     claimed: int = 0
     unchanged: int = 0
@@ -122,13 +125,13 @@ class Observer:
             on_idle=self._on_idle,
         )
         self._has_more = False
-        self._are_many = False  # Whether the last claim had enough tables without early ones.
+        self._are_many = False  # Whether the last claim had enough tables that were due.
 
     def run_once(self) -> Observed:
         """Claims due tables as far as the pool has capacity, and returns the counts since the last round.
 
-        Polls run in the background. The next round runs on schedule, or when the pool is idle and more tables are due,
-        or at once if this one took long.
+        Polls run in the background. The next round runs on schedule. It runs earlier if the pool is idle and more
+        tables are due, and at once if this round took long.
         """
         self._poll_requests.notified.clear()
         until = time.monotonic() + _ROUND_SECONDS
@@ -169,7 +172,7 @@ class Observer:
                 without=busy,
                 failing_again_at=now + timedelta(seconds=min(seconds, _GLANCE_SECONDS)),
             )
-            # A transaction takes longer than to read few watches.
+            # For few tables, a transaction takes longer than reading their watches.
             claimed = watch_store.claimed(connection, ids) if 0 < len(ids) <= _TOGETHER else []
         if len(ids) > _TOGETHER:
             with reading(self._engine) as connection:
@@ -178,7 +181,8 @@ class Observer:
             self._failed_as.pop(table_id, None)
         self._has_more = len(ids) == limit
         self._are_many = len(ids) >= _TOGETHER
-        # If capacity is left, a requested table that was not claimed is not registered, or another service has it.
+        # If capacity is left, a requested table that was not claimed is not registered, or another replica has claimed
+        # it.
         done = {*ids} | (set() if self._has_more else requested)
         for table_id in done:
             self._poll_requests.taken(table_id)
@@ -198,8 +202,9 @@ class Observer:
             self._poll_requests.notified.set()
 
     def _poll_together(self, watches: Sequence[Watch]) -> list[Sequence[Watch]]:
-        """Polls tables that have not changed. Returns the others in portions to be polled: each has changed, or may
-        keep others waiting. The tables that the reader had no time for stay together, in two halves for two readers."""
+        """Polls those of the tables that have not changed. Returns the others in portions to be polled. A table that
+        has changed, or may keep others waiting, is a portion of its own. The tables that the reader had no time for
+        stay together, in two halves for two readers."""
         if len(watches) == 1:
             self._poll(watches[0])
             return []
@@ -208,7 +213,7 @@ class Observer:
         try:
             reached, done = self._poll_new(watches) if watches[0].looked_at is None else self._quiet_among(watches)
         except GroundskeeperError as error:
-            # One of the tables makes a reader hang or crash. Polls of single tables find out which.
+            # One of the tables makes a reader hang or crash. Polls of single tables find out which one.
             log.info("%d tables cannot be checked together: %s %s", len(watches), error.title, error.detail)
         except Exception:
             log.exception("%d tables cannot be polled together", len(watches))
@@ -217,14 +222,14 @@ class Observer:
         return [(watch,) for watch in watches[:reached] if watch.table_id not in done] + halves
 
     def _quiet_among(self, watches: Sequence[Watch]) -> tuple[int, Collection[str]]:
-        """Returns how many of the tables were looked at, and which of them were found unchanged."""
+        """Returns how many of the tables the reader had time for, and which of them are unchanged."""
         found = self._quiet(watches, self._clock())
         quiet = {watch.table_id for watch, is_quiet in zip(watches, found, strict=False) if is_quiet}
         self._count(unchanged=len(quiet))
         return len(found), quiet
 
     def _poll_new(self, watches: Sequence[Watch]) -> tuple[int, Collection[str]]:
-        """Returns how many of the tables were looked at, and which first polls were recorded."""
+        """Returns how many of the tables the reader had time for, and the tables whose first polls were recorded."""
         found = self._first(watches, self._clock())
         results = record_first(self._engine, [each for each in found if each is not None], self._clock())
         for each in results:
@@ -298,8 +303,8 @@ class Observer:
 
 def _portions(claimed: Sequence[Watch], requested: Collection[str]) -> list[Sequence[Watch]]:
     """Divides claimed tables into portions. Tables that were never polled share portions, and so do tables that are
-    probably unchanged. Requested tables and those whose polls fail are alone, and come first, because somebody may
-    wait for them."""
+    probably unchanged. A requested table, or one whose polls fail, is a portion of its own. Such portions come first,
+    because somebody may wait for them."""
     alone = [each for each in claimed if each.table_id in requested or each.failures]
     separate = {each.table_id for each in alone}
     new = [each for each in claimed if each.looked_at is None and each.table_id not in separate]

@@ -1,10 +1,11 @@
-"""Finds partitions to which a writer without the table's bucket index seems to have written, as after its adoption.
+"""Finds partitions to which a writer without the table's bucket index seems to have written, for example after the
+index was adopted.
 
-Hudi (1.2) refuses no such writer; an update goes to the row's own file, whichever the index. Three marks of other
-indexes remain, all of inserts: a file id without a bucket; a base file written anew in a delta commit, because a bucket
-index appends to logs (`HoodieIndex.canIndexLogFiles`, `AbstractSparkDeltaCommitActionExecutor.handleUpdate`); and, on
-copy-on-write, inserts in fewer buckets than hashes spread them over, because `UpsertPartitioner` fills one small file
-after the other.
+Hudi (1.2) does not refuse such a writer. Updates leave no trace, because with any index they go to the file of their
+row. Inserts leave one of three marks. First, the file id has no bucket. Second, a delta commit writes a base file
+again, while a writer with a bucket index appends to logs (`HoodieIndex.canIndexLogFiles`,
+`AbstractSparkDeltaCommitActionExecutor.handleUpdate`). Third, on a copy-on-write table, inserts are in fewer buckets
+than hashes would spread them over, because `UpsertPartitioner` fills one small file after the other.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from service.observation.timeline_diff import ObservedInstant
 
 _BY_CHANCE = 1e-6
 _BY_CHANCE_RECENTLY = 1e-5
-"""Probabilities of as few buckets below which inserts of a commit are suspected: ever, and soon after an adoption."""
+"""Inserts of a commit are suspected if the probability of so few buckets is less than this: the first value holds at
+any time, the second one soon after an adoption."""
 
 
 def rows_of_other_index(seen: ObservedInstant, path: str, num_buckets: int, replaced: Container[Group]) -> int:
-    """Returns the number of rows of file groups that no writer of the bucket index writes so; 0 if there are none.
-    `replaced` are file groups that do not count, because a later instant has replaced them, as an adoption does."""
+    """Returns the number of rows in file groups that no writer with the bucket index would have written in this way; 0
+    if there are none. File groups in `replaced` do not count, because a later instant, such as an adoption, has
+    replaced them."""
     rows = {
         each: number for each, number in seen.metadata.written.get(path, {}).items() if (path, each) not in replaced
     }
@@ -34,8 +37,8 @@ def rows_of_other_index(seen: ObservedInstant, path: str, num_buckets: int, repl
 
 
 def rows_too_close(seen: ObservedInstant, path: str, num_buckets: int, *, is_recent: bool) -> int:
-    """Returns the number of rows that a commit of copy-on-write inserted into a partition, if rows of any keys would
-    hardly lie in so few of its buckets by chance; else 0. Each row's bucket must be a hash of its whole key."""
+    """Returns the number of rows that a commit inserted into a partition of a copy-on-write table, if rows with random
+    keys would hardly lie in so few of its buckets; else 0. Each row's bucket must be a hash of its whole key."""
     inserted: Mapping[str, int] = seen.metadata.inserted.get(path, {})
     number, rows = len({bucket_of(file_id) for file_id in inserted}), sum(inserted.values())
     if seen.instant.action != "commit" or not number or number >= num_buckets:

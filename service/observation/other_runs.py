@@ -1,4 +1,4 @@
-"""Compactions and clusterings on a table that other processes than this service execute."""
+"""Compactions and clusterings of a table that processes other than this service execute."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _RECENT_JOBS = 200
 def with_new(
     connection: Connection, table_id: str, before: Iterable[OtherRun], added: Sequence[Commit]
 ) -> tuple[OtherRun, ...]:
-    """Adds the other processes' runs among the commits that a poll has found. Instants of this service's jobs are known
-    by then, because a job reports them before it commits."""
+    """Adds the runs of other processes among the commits that a poll has found. The instants of this service's own jobs
+    are already known, because a job reports its instant before it commits."""
     found = {run.operation: run for run in before}
     runs = [each for each in added if each.is_news and each.operation in (COMPACTION, CLUSTERING)]
     if not runs:

@@ -42,7 +42,7 @@ class PollResult:
     """The outcome of a poll."""
 
     table_id: str
-    changed: bool = False  # Whether the timeline differs from that of the last poll.
+    changed: bool = False  # Whether the timeline has changed since the last poll.
     commits: tuple[Commit, ...] = ()  # The recorded commits, in the order of their completion.
 
 
@@ -107,8 +107,8 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
 
 
 def record_first(engine: Engine, polled: Sequence[ChangedTable], seen_at: datetime) -> list[PollResult]:
-    """Records the first polls of several tables in one transaction. Leaves out tables that were polled, changed or
-    unregistered meanwhile, and tables with incidents or with jobs of unknown outcome, which need more work."""
+    """Records the first polls of several tables in one transaction. Tables that were polled, changed or unregistered
+    meanwhile are left out. So are tables with incidents or with jobs of unknown outcome, which need more work."""
     with writing(engine, quietly=True) as connection:
         ids = [each.watch.table_id for each in polled]
         befores = {each.table_id: each for each in watch_store.claimed(connection, ids, for_update=True)}
@@ -161,7 +161,7 @@ def _keep_profile(connection: Connection, table: Registration, polled: ChangedTa
 def _snapshot(
     connection: Connection, polled: ChangedTable, stored: Stored | None, added: Sequence[Commit]
 ) -> TableSnapshot:
-    """Returns the snapshot without its counts of commits."""
+    """Returns the snapshot. Its counts of commits are added later."""
     watch, before = polled.watch, stored.snapshot if stored else None
     assert watch.looked_at is not None
     return TableSnapshot(
@@ -191,8 +191,8 @@ def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
 
 
 def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keeps the time since which clocks disagree, because a poll compares only the newest commits, and would find later
-    and later times."""
+    """Returns the clock with the stored time since which clocks disagree. Each poll compares only the newest commits,
+    so it would find a later and later time."""
     known, found = stored.snapshot.clock.get("disagreement") if stored is not None else None, clock.get("disagreement")
     if not known or not found:
         return clock
@@ -229,9 +229,8 @@ def _save_seen(engine: Engine, watch: Watch, found: UnchangedTable, now: datetim
 
 
 def _is_overtaken(table: Registration, polled: ChangedTable, before: Watch, stored: Stored | None) -> bool:
-    """Returns whether a later poll has been recorded, or the table was changed or its snapshot deleted meanwhile.
-    `before` is the table's watch; its row is locked, so that none of that can happen until the end of the
-    transaction."""
+    """Returns whether meanwhile a later poll was recorded, the table was changed, or its snapshot was deleted. `before`
+    is the table's watch. The row of the watch is locked, so none of this can happen until the transaction ends."""
     if before.looked_at and polled.watch.looked_at and before.looked_at > polled.watch.looked_at:
         return True
     if table.index != polled.index:
@@ -240,7 +239,8 @@ def _is_overtaken(table: Registration, polled: ChangedTable, before: Watch, stor
 
 
 def _of_first_commits(snapshot: TableSnapshot, added: Sequence[Commit]) -> TableSnapshot:
-    """Adds the commits of a first poll. No others of the table are stored, so the database need not be queried."""
+    """Adds the commits of a first poll. No other commits of the table are stored, so the database need not be
+    queried."""
     writes = [commit for commit in added if commit.action in WRITING_ACTIONS]
     return dataclasses.replace(
         snapshot,
@@ -256,7 +256,7 @@ def _of_first_commits(snapshot: TableSnapshot, added: Sequence[Commit]) -> Table
 def _with_commits(
     connection: Connection, snapshot: TableSnapshot, stored: Stored | None, added: Sequence[Commit]
 ) -> TableSnapshot:
-    """Adds the new commits to the counts. If a table service ran, its count is computed anew."""
+    """Adds the new commits to the counts. If a table service ran, its count is computed again."""
 
     def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
         if old is None or any(is_run(commit) for commit in added):

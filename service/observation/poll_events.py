@@ -16,7 +16,7 @@ from service.events.event import Event, EventType
 from service.lake.commit import Commit
 
 MOST_PARTITIONS = 100
-"""Maximum number of partitions named in an event; receivers can ask the table for the rest."""
+"""Maximum number of partitions that an event names. Receivers can read the others from the table."""
 
 
 def of_poll(

@@ -1,4 +1,4 @@
-"""Requests to poll a table now: a callback reported a commit, a job has ended, or somebody asked for it.
+"""Requests to poll a table now, because a callback reported a commit, a job has ended, or somebody asked for it.
 
 Requests are kept in this process only. If one is lost, the next regular poll finds the changes.
 """
@@ -18,8 +18,8 @@ class PollRequests:
         self.notified = threading.Event()
 
     def ask(self, table_id: str, *, insists: bool = False) -> bool:
-        """Requests a poll. Returns False if the same request is still waiting. A table whose polls fail is polled only
-        for a request that `insists`."""
+        """Requests a poll. Returns False if the same request is already waiting. A table whose polls fail is polled
+        only if the request `insists`."""
         with self._guard:
             is_new = table_id not in self._wanted
             self._wanted.add(table_id)
@@ -37,7 +37,7 @@ class PollRequests:
             return frozenset(self._insisted)
 
     def taken(self, table_id: str) -> None:
-        """Removes a request. Call this *before* the poll: a request during the poll then leads to another one."""
+        """Removes a request. Call this *before* the poll, so that a request during the poll leads to another poll."""
         with self._guard:
             self._wanted.discard(table_id)
             self._insisted.discard(table_id)

@@ -30,13 +30,14 @@ from service.lake.table_config import TableConfig
 from service.lake.timeline import Timeline
 from service.observation.timeline_diff import KnownState, ObservedInstant, read_instant
 
-# For more partitions, one listing of everything is cheaper, and databases reject longer lists of names.
+# If more partitions were touched, one listing of everything is cheaper, and databases reject longer lists of names.
 _MAX_LISTED = 1000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The source of each partition's number of buckets: a hashing config, else the registered index, else none."""
+    """Where each partition's number of buckets comes from: from a hashing config, else from the registered index. A
+    layout without both is that of a table without buckets."""
 
     index: BucketIndex | None
     hashing_config: HashingConfig | None = None
@@ -59,7 +60,7 @@ class Layout:
         return cls(index, HashingConfig.of(**in_force), tuple(HashingConfig.of(**each) for each in earlier))
 
     def to_json(self) -> dict[str, Any] | None:
-        """Returns JSON from which `stored` makes the same layout."""
+        """Returns JSON from which `stored` restores the layout."""
         if self.hashing_config is None:
             return None
         return {**_json(self.hashing_config), "earlier": [_json(each) for each in self.earlier]}
@@ -77,7 +78,7 @@ class Layout:
     def rescales_of(self, path: str) -> list[Rescale]:
         """Returns the expansions and contractions of a partition, oldest first.
 
-        If there is no baseline, as after Hudi's own rescale, the first number is the one of the writers.
+        If there is no baseline, which is so after a rescale by Hudi, the first number is that of the writers' options.
         """
         if self.index is None or self.hashing_config is None:
             return []
@@ -91,7 +92,7 @@ class Layout:
 
 
 def _json(config: HashingConfig) -> dict[str, Any]:
-    """Returns JSON from which `HashingConfig.of` makes the same config."""
+    """Returns JSON from which `HashingConfig.of` restores the config."""
     return {
         "instant": config.instant,
         "expressions": config.expressions,
@@ -115,9 +116,9 @@ class Files:
     partitions: tuple[PartitionDetail, ...]  # The listed partitions that have or had files.
     layout: Layout
     # File groups of the listed partitions (partition and file id) that were replaced before this poll, each with the
-    # replacing instant.
+    # instant that replaced it.
     replaced_before: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    undone: frozenset[str] = frozenset()  # Instants that are not part of the table any more.
+    undone: frozenset[str] = frozenset()  # Instants that were rolled back or restored away.
 
 
 def refresh(
@@ -134,9 +135,9 @@ def refresh(
 ) -> Files:
     """Lists the partitions that the new instants touched. Writes nothing.
 
-    Lists all partitions if the touched ones are unknown or very many, at the first poll, when a rescale may have
-    changed each partition's number of buckets, and when a completed instant was undone. `listed` are the files of the
-    timeline, by name.
+    All partitions are listed if the touched ones are unknown or very many. This is also done at the first poll, when a
+    rescale may have changed each partition's number of buckets, and when a completed instant was undone. `listed` are
+    the files of the timeline, by name.
     """
     metadata = [seen.metadata for seen in new_instants]
     index, stored = before.table.index, before.stored
@@ -164,8 +165,8 @@ def refresh(
         (path, file_id): instant
         for path, known_of in remembered.items()
         for file_id, instant in known_of.replaced.items()
-        # After a revert, remembered replacements of unknown instant are dropped, because the timeline has those that
-        # still hold.
+        # After an instant was undone, remembered replacements by an unknown instant are dropped. The timeline has those
+        # that are still valid.
         if instant not in undone and (instant or not is_reverted)
     }
     replaced.update(_replaced(rest))
@@ -191,8 +192,8 @@ def _hashes_consistently(table: Registration) -> bool:
 
 
 def _undone(timeline: Timeline, new_instants: Sequence[ObservedInstant]) -> frozenset[str]:
-    """Returns the instants that were rolled back or restored away and have not completed. A compaction or clustering
-    that was rolled back keeps its instant and is executed again."""
+    """Returns the instants that were rolled back or restored away and have not completed since. A compaction or
+    clustering that was rolled back keeps its instant, and may be executed again."""
     completed = {each.requested_time for each in timeline.instants if each.is_completed}
     completed.update(seen.instant.requested_time for seen in new_instants if seen.instant.action in WRITING_ACTIONS)
     return frozenset(instant for seen in new_instants for instant in seen.metadata.rolled_back) - completed
@@ -208,7 +209,7 @@ def _replaced(seen: Iterable[ObservedInstant]) -> dict[tuple[str, str], str]:
 
 
 def _touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
-    """Returns the partitions that these instants changed; None if one of them does not name its partitions."""
+    """Returns the partitions that these instants changed; None if an instant does not name its partitions."""
     paths: set[str] = set()
     for each in metadata:
         if each.partitions is None:
@@ -235,8 +236,8 @@ def _describe(
     small_file_bytes: int,
     ranges_of: Callable[[str], HashingMetadata | None] | None,
 ) -> tuple[PartitionDetail, ...]:
-    """Returns the details of partitions, from the `metadata` of the new instants and the details `remembered` before.
-    `ranges_of` reads the hashing metadata of a partition; None without consistent hashing."""
+    """Returns the details of partitions, from the `metadata` of the new instants and the details `remembered` from
+    earlier polls. `ranges_of` reads the hashing metadata of a partition; it is None without consistent hashing."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     replaced: dict[str, dict[str, str]] = defaultdict(dict)
     for path, known in remembered.items():

@@ -1,9 +1,9 @@
 """Finds new commits with rows that no reader sees, or that writers will not find.
 
 File ids prove a write to a replaced file group (`jobs.format.stale_writes`). A write with an old number of buckets can
-only be suspected here. After an expansion, a few rows may all lie in the old buckets by chance, but not many. After a
-contraction, one row in a removed bucket is enough. If neither number divides the other, few rows show nothing. Writers
-without the bucket index are suspected likewise (`service.observation.other_index`).
+only be suspected here. After an expansion, a few rows may all lie in the old buckets by chance, but not many rows.
+After a contraction, one row in a removed bucket is enough. If neither number divides the other, few rows prove nothing.
+Writers without the bucket index are suspected in a similar way (`service.observation.other_index`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from service.observation.snapshot_refresh import Files, Layout, Rescale
 from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
-"""If the number of buckets was doubled, this number of rows lies in the old buckets by chance once in a million
-times. If it changed less, more rows are needed."""
+"""If the number of buckets was doubled, the probability that this many rows all lie in the old buckets by chance is one
+in a million. If the number changed less, more rows are needed."""
 
 RECENT = timedelta(hours=24)
-"""For this time after a change, fewer rows are suspected as well, because late writers are likeliest then."""
+"""For this time after a change, fewer rows are enough for a suspicion, because writers with the old number are most
+likely then."""
 
 _MAX_NAMED = 20
-"""File groups and partitions in the details of an incident; the counts cover all."""
+"""The details of an incident list at most this many file groups and partitions; the counts cover all."""
 
 
 def replacing(new_instants: Iterable[ObservedInstant], files: Files) -> set[str]:
-    """Returns the instants, seen in earlier polls, that replaced file groups to which the new instants wrote, or, on a
-    table with a bucket index, file groups without a bucket."""
+    """Returns the instants of earlier polls that replaced file groups to which the new instants wrote. On a table with
+    a bucket index, also returns those that replaced file groups without a bucket."""
     written = {group for seen in new_instants for group in seen.write.written}
     adopted = _adopted(files.replaced_before.items(), files.layout) if written and files.layout.index else ()
     return {*hits_by(written, files.replaced_before).values(), *(instant for _, instant in adopted)}
@@ -56,10 +57,10 @@ def judge(
     replaced_by: Iterable[ObservedInstant] = (),
     misdated: Callable[[], Container[str]] = tuple,
 ) -> Judged:
-    """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion.
+    """Finds stale commits. `commits` has one commit for each of `new_instants`, in the same order, that of completion.
 
-    `replaced_by` are the instants of `replacing`, as far as timeline and history have them. `misdated` returns the
-    instants whose times do not fit those of others.
+    `replaced_by` are the instants that `replacing` has returned, as far as timeline and history have them. `misdated`
+    returns the instants whose times do not fit the times of others.
     """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
     replaced_by = list(replaced_by)
@@ -101,8 +102,8 @@ def _misplacing(
     *,
     repairs: Container[str],
 ) -> Iterable[Finding]:
-    """Yields suspected commits. `known` are instants with the partitions in which they are proven to be stale.
-    `repairs` are repairs that only took file groups out of use, which is no adoption."""
+    """Yields suspected commits. `known` are instants with the partitions in which they are proved to be stale.
+    `repairs` are repairs that only took file groups out of use; they do not count as an adoption of the index."""
     layout = files.layout
     if layout.index is None:
         return
@@ -144,8 +145,9 @@ def _misplacing(
 
 
 def _adopted(replaced: Iterable[tuple[Group, str]], layout: Layout) -> Iterable[tuple[str, str]]:
-    """Yields the partitions, with the replacing instants, in which file groups without a bucket were replaced. A random
-    file id may have the form of one with a bucket, but its number is larger than the partition's buckets ever were."""
+    """Yields the partitions in which file groups without a bucket were replaced, with the replacing instants. A random
+    file id may look like one with a bucket, but its number is then larger than any number of buckets that the partition
+    had."""
 
     @cache
     def most_buckets(path: str) -> int:
@@ -163,7 +165,7 @@ def _by_old_number(
     buckets = (last.before, last.after)
     if beyond := _beyond(rows, last):
         return _Suspected(path, beyond, buckets, last.instant)
-    # A writer may still have a number from before an earlier change.
+    # A writer may still use the number of buckets from before an earlier change.
     earlier = {each.before for each in rescales} - {last.after}
     if may_be_old(rows, last.after, earlier, is_recent=is_recent(last.instant)):
         return _Suspected(path, sum(rows.values()), buckets, last.instant)
@@ -172,7 +174,7 @@ def _by_old_number(
 
 @dataclass(frozen=True)
 class _Suspected:
-    """Rows in one partition; `since` is the change that the writer seems not to know."""
+    """Suspected rows in one partition. `since` is the change that the writer does not seem to know."""
 
     path: str
     rows: int
@@ -186,15 +188,15 @@ def _beyond(rows: Mapping[str, int], contraction: Rescale) -> int:
 
 
 def may_be_old(rows: Mapping[str, int], new: int, old: Collection[int], *, is_recent: bool) -> bool:
-    """Returns whether these rows, all in buckets that exist, may be there by one of the `old` numbers."""
+    """Returns whether a writer with one of the `old` numbers may have written these rows. All their buckets exist."""
     buckets = [bucket_of(file_id) for file_id in rows]
-    # If the new number divides an old one, the rows are right by both.
+    # If the new number divides an old one, nothing shows which of the two numbers a writer used.
     if not buckets or all(number % new == 0 for number in old):
         return False
     if any(bucket is None or bucket >= max(old) for bucket in buckets):
         return False
     are_many = sum(rows.values()) * abs(math.log2(new / min(old, key=lambda each: abs(each - new)))) >= MANY_ROWS
-    # If all old numbers are larger, one of many rows would be in a bucket that no longer exists.
+    # If all old numbers are larger, at least one of many rows would be in a bucket that no longer exists.
     return (is_recent and not (are_many and min(old) > new)) or (are_many and max(old) < new)
 
 

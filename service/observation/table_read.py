@@ -72,9 +72,9 @@ class ChangedTable:
     commits: Sequence[Commit]
     pending: tuple[Pending, ...]
     files: Files
-    small_file_bytes: int  # Size below which base files counted as small.
+    small_file_bytes: int  # Smaller base files counted as small.
     judged: Judged  # The new commits whose rows are misplaced.
-    over: Mapping[str, str]  # Reasons by the ids of incidents that have ended.
+    over: Mapping[str, str]  # The incidents that have ended: their ids, and why.
     timeline_commits: int = 0  # Completed commits on the active timeline.
     lock: PolledLock | None = None  # The table's lock, if it is held.
     vanished: tuple[str, ...] = ()  # Known commits that are not on the timeline (`vanished_commits`).
@@ -97,9 +97,9 @@ class UnchangedTable:
 class TableReader:
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
-    small_file_bytes: int  # Size below which base files count as small.
+    small_file_bytes: int  # Smaller base files count as small.
     allowed_roots: tuple[str, ...] | None = None  # Tables outside of these roots are not read; None allows all.
-    lock_roots: tuple[str, ...] = ()  # Locks outside of these roots and of their table are not read.
+    lock_roots: tuple[str, ...] = ()  # A lock that is neither below these roots nor in its table is not read.
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         """Reads a table. While nothing has happened, that costs one listing and one check of the lock's file. Raises
@@ -112,8 +112,8 @@ class TableReader:
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
     def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
-        """Reads tables that were never polled; None stands for one that cannot be read. The last ones are left out if
-        the tables before them have taken `_FIRST_SECONDS`."""
+        """Reads tables that were never polled. The result has None for a table that cannot be read. The last tables are
+        left out if the tables before them have taken `_FIRST_SECONDS`."""
         with reading(self.engine) as connection:
             tables = table_store.get_all(connection, [watch.table_id for watch in watches])
         found: list[ChangedTable | None] = []
@@ -128,8 +128,8 @@ class TableReader:
         return found
 
     def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
-        """Returns for each table whether it can be read and a poll would have nothing to record. The last ones are left
-        out if the tables before them have taken `_QUIET_SECONDS`."""
+        """Returns for each table whether it can be read and a poll would have nothing to record. The last tables are
+        left out if the tables before them have taken `_QUIET_SECONDS`."""
         found = []
         for watch in _in_time(watches, _QUIET_SECONDS):
             is_quiet = False
@@ -145,8 +145,8 @@ class TableReader:
     def _changed(
         self, storage: Storage, watch: Watch, known: Callable[[Timeline], KnownState], now: datetime
     ) -> ChangedTable | None:
-        """Returns None if instants are missing because a job changes the table version: it moves instants from one
-        folder to another, so files may be gone when they are read."""
+        """Returns None if instants are missing because a job is changing the table version. Such a job moves instants
+        from one folder to another, so files may be gone when they are read."""
         try:
             found = _changed(self.engine, storage, known, self.small_file_bytes, now)
         except GroundskeeperError:
@@ -175,7 +175,7 @@ class TableReader:
 
 @dataclass(frozen=True)
 class IsolatedTableReader:
-    """Reads tables like `TableReader`, in a process that has its own connection to the database at this URL."""
+    """Reads tables like `TableReader`, in another process, which opens a connection to the database at this URL."""
 
     database: str = field(repr=False)
     storage_options: Mapping[str, str] = field(repr=False)
@@ -297,7 +297,7 @@ def _changed(
         undone=undone,
         clock=config.frame.to_json(),
         profile=polled_profile(storage, config, len(pending), before.table.profile),
-        # The first poll leaves it out, since many tables are polled then.
+        # The first poll leaves this out, because many tables may be polled for the first time at once.
         metadata_table=metadata_table_of(storage, config, timeline, stored.snapshot.metadata_table, now)
         if stored
         else None,
@@ -305,7 +305,7 @@ def _changed(
 
 
 def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entry]) -> set[str]:
-    """Returns the instants whose times cannot be compared with those of others: clocks disagree."""
+    """Returns the instants whose times cannot be compared with those of others, because clocks disagree."""
     if config.frame.disagreement is not None:
         return {each.requested_time for each in timeline.instants}
     times = {name: each.modified_us // 1000 for name, each in listed.items() if each.modified_us is not None}
@@ -313,11 +313,11 @@ def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entr
 
 
 def _is_unfinished(entry: Entry, now: datetime) -> bool:
-    """Returns whether a completed commit has just been created and not been written yet.
+    """Returns whether the file of a completed commit was just created and is not written yet.
 
-    Hudi 1.2 creates it under its own name on storages like Azure's (`HoodieStorage.needCreateTempFile`). Such a file is
-    left out of the fingerprint, so that the next poll reads the timeline again; a file that stays empty is then read as
-    it is.
+    On storages like Azure's, Hudi 1.2 creates this file under its final name before it writes it
+    (`HoodieStorage.needCreateTempFile`). Such a file is left out of the fingerprint, so that the next poll reads the
+    timeline again. If the file stays empty, it is read as it is.
     """
     instant = None if entry.size or entry.modified_at is None else parse_instant(entry.name)
     if instant is None or not instant.is_completed or instant.action not in WRITING_ACTIONS:

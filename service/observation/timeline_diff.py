@@ -1,8 +1,9 @@
 """Finds the new instants on a table's timeline.
 
-The timeline is the source of truth. An instant is new when it is completed in the active timeline and has no `commits`
-row, so the order in which instants complete does not matter. Instants archived before the first poll are never searched
-for. The history is read only when instants may have completed and been archived between two polls (`missed_instants`).
+The timeline is the source of truth. An instant is new if it is completed on the active timeline and has no row in
+`commits`. So the order in which instants complete does not matter. Nobody looks for instants that were archived before
+the first poll. The history is read only if instants may have completed and been archived between two polls
+(`missed_instants`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _KNOWN = AtOnce(
 
 @dataclass(frozen=True)
 class KnownState:
-    """The state known before this poll; by default that of a table that was never polled."""
+    """What was known before this poll. The defaults are the state of a table that was never polled."""
 
     table: Registration
     watch: Watch
@@ -65,8 +66,8 @@ def known_state(connection: Connection, table_id: str, timeline: Timeline) -> Kn
 @dataclass(frozen=True)
 class ObservedInstant:
     """A completed instant, the time when its file was written, its metadata, and the mark of the engine that made it.
-    If it is not `is_ordered`, only the instant itself shows when it completed (`CompletionOrder`). If it `is_archived`,
-    it has left the active timeline."""
+    `is_ordered` is False if only the instant itself shows when it completed (`CompletionOrder`). `is_archived` says
+    that the instant has left the active timeline."""
 
     instant: Instant
     written_at: datetime | None
@@ -108,8 +109,8 @@ def missed_instants(
     """Returns the instants that completed and were archived since the last poll, and whether some may have been missed
     because their history is damaged or gone.
 
-    Hudi archives the oldest first. So such instants can exist only if a pending instant is gone without a rollback, or
-    if nothing in the active timeline is as old as the newest known commit.
+    Hudi archives the oldest instants first. So such instants can exist only if a pending instant is gone without a
+    rollback, or if no instant of the active timeline is as old as the newest known commit.
     """
     if before.watch.looked_at is None:
         return [], False
@@ -147,10 +148,10 @@ def _observed(archived: Archived, config: TableConfig) -> ObservedInstant:
 def read_replacing(
     storage: Storage, config: TableConfig, timeline: Timeline, files: Mapping[str, Entry], wanted: Collection[str]
 ) -> list[ObservedInstant]:
-    """Returns the completed instants with these requested times, of the timeline or else of the history. `files` are
-    those of the timeline, by name."""
+    """Returns the completed instants with these requested times, from the timeline or else from the history. `files`
+    are those of the timeline, by name."""
     found = [each for each in timeline.instants if each.is_completed and each.requested_time in wanted]
-    # Earlier versions of the service stored "" for an instant that they did not know.
+    # Earlier versions of the service stored an empty text for an instant that they did not know.
     gone = {*filter(None, wanted)} - {each.requested_time for each in found}
     archived = archived_since(storage, config, min(gone))[0] if gone else ()
     older = [each for each in archived if each.instant.requested_time in gone]
@@ -160,7 +161,7 @@ def read_replacing(
 def in_order_of_completion(
     seen: Iterable[ObservedInstant], config: TableConfig, files: Mapping[str, Entry]
 ) -> list[ObservedInstant]:
-    """Sorts instants by completion, as far as that is known. `files` are those of the timeline, by name."""
+    """Sorts instants by completion, as far as this is known. `files` are those of the timeline, by name."""
     if config.version >= WITH_COMPLETION_TIMES:
         return sorted(seen, key=lambda each: (each.instant.completion_time or "", each.instant.requested_time))
     order = CompletionOrder.of(
@@ -177,7 +178,7 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        written_at = each.written_at if each.is_ordered else None  # The time of an unordered one may be that of a copy.
+        written_at = each.written_at if each.is_ordered else None  # The file of an unordered one may be a copy.
         completed_at = config.moment(instant.completion_time) if instant.completion_time else written_at
         found.append(
             Commit(

@@ -1,8 +1,8 @@
 """Finds commits that have vanished from the middle of a table's timeline.
 
-Hudi archives the oldest instants first, and otherwise removes a completed one from the timeline only by a rollback or a
-restore. If one disappears in another way, somebody deleted it or the storage lost it, and readers consider its files
-uncommitted.
+Hudi archives the oldest instants first. Otherwise it removes a completed instant from the timeline only by a rollback
+or a restore. If an instant disappears in another way, somebody has deleted it or the storage has lost it. Readers then
+consider its files uncommitted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from service.lake.timeline import Timeline
 from service.observation.timeline_diff import KnownState, ObservedInstant
 
 MOST_VANISHED = 20
-"""Most commits that one poll searches in the history; others follow once these are explained."""
+"""One poll searches the history for at most this many commits. Others follow once these are explained."""
 
 _UNDOING = ("rollback", "restore")
 
@@ -27,7 +27,7 @@ def vanished_commits(
     storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, new: Sequence[ObservedInstant]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the requested times of the commits that have vanished, oldest first, and of the known commits that were
-    undone. Reads nothing while every known commit is on the timeline or older than it."""
+    undone. Reads no file while every known commit is on the timeline or older than the timeline."""
     starts_at = timeline.starts_at
     if starts_at is None:
         return (), ()
@@ -43,6 +43,7 @@ def vanished_commits(
             if instant.is_completed and instant.action in _UNDOING:
                 undone.update(gone.intersection(read_metadata(storage, config, instant).rolled_back))
     candidates = sorted(gone - undone)[:MOST_VANISHED]
-    # The history is checked, because Hudi deletes archived instants in any order, so a later one may be gone first.
+    # The history is checked, because Hudi deletes archived instants in any order, so a later instant may disappear
+    # before an earlier one.
     found = tuple(each for each in candidates if not is_archived(storage, config, timeline, each))
     return found, tuple(sorted(undone))

@@ -15,14 +15,14 @@ from service.outcome.reads import Reads
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The gain of a job: processor seconds that it saves in each read of the whole table."""
+    """The gain of a job: the processor seconds that the job saves in each read of the whole table."""
 
     seconds_per_read: float
     reads_per_day: float
 
     @property
     def seconds_per_hour(self) -> float:
-        """Seconds in all reads of an hour."""
+        """The seconds that the job saves in all reads of an hour together."""
         return self.seconds_per_read * self.reads_per_day / 24
 
     def text(self, work_seconds: float | None) -> str:
@@ -31,12 +31,12 @@ class Gain:
         return f"{saved} for {duration(work_seconds)} of work" if work_seconds else saved
 
     def paid_per_second(self, age: float, work_seconds: float) -> float:
-        """Returns the seconds that readers have paid since the last job, for each second of work. `age` are the seconds
-        since then, in which the gain has grown from 0.
+        """Returns the seconds that readers have paid since the last job, for each second of the job's work. `age` is
+        the time since the last job in seconds; the gain has grown from 0 in this time.
 
-        Jobs are started in this order, the largest first (Whittle's index of a table whose reads become dearer with
-        time). If the gain alone counted, tables whose jobs are short would always go first: they would get a job after
-        every few commits, and readers of the others would pay for many hours.
+        Jobs start in this order, the largest first (Whittle's index of a table whose reads become more expensive with
+        time). If the gain alone counted, tables with short jobs would always go first. They would get a job after every
+        few commits, while readers of other tables would pay for many hours.
         """
         return self.seconds_per_hour * max(age, 1.0) / 3600 / 2 / max(work_seconds, 0.001)
 
@@ -54,8 +54,8 @@ def gain_of(kind: JobKind, cost: ReadCost, reads: Reads) -> Gain | None:
 
 
 def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
-    """Returns the seconds that a job has saved in each read. `amounts` are the figures that its result contributes to
-    reports (`KindResult.amounts`)."""
+    """Returns the seconds that a job has saved in each read. `amounts` are the figures of its result for reports
+    (`KindResult.amounts`)."""
     files = amounts.get("log_files", 0) + max(0, amounts.get("files_before", 0) - amounts.get("files_after", 0))
     return rates.open_seconds * files + rates.merge_seconds_per_gib * amounts.get("log_bytes", 0) / 2**30
 

@@ -1,4 +1,4 @@
-"""Reads of tables, according to the OpenLineage events of the programs that read them
+"""Counts reads of tables by the OpenLineage events of the programs that read them
 (https://openlineage.io/spec/2-0-2)."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OWN_PRODUCER = open_lineage.PRODUCER
 """The producer of this service's own events. Jobs of this producer do not count as readers."""
 
 DATASETS = "lineage_datasets"
-"""Name of the counters of inputs of runs: registered tables, and others."""
+"""The name of the counters of runs' inputs. One counts registered tables, another one all other inputs."""
 
 # Catalogs that may have Hudi tables. Other catalogs are ignored, because a table of a database server may have the same
 # name as a registered table.
@@ -42,7 +42,7 @@ class Dataset:
 
     @property
     def path(self) -> str:
-        """The canonical path, if it is one of a storage."""
+        """The canonical path, if the dataset is in a storage."""
         return path_of(self.namespace, self.name)
 
     @property
@@ -51,7 +51,7 @@ class Dataset:
 
     @property
     def names(self) -> list[str]:
-        """The names in catalogs, each also without catalog and without database."""
+        """The names in catalogs. Each name also appears without the catalog, and without catalog and database."""
         given = [(self.namespace, self.name), *self.symlinks]
         found = [name for namespace, name in given if urlsplit(namespace).scheme in _CATALOGS]
         return [each for name in found for each in (name, name.rpartition(".")[2])]
@@ -59,8 +59,8 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Received:
-    """The outcome of an event: the numbers of tables whose read was counted, of tables that were counted before for the
-    same run, and of datasets that are no registered table."""
+    """The outcome of an event: how many tables had a read counted, how many had been counted for the same run before,
+    and how many datasets are not registered tables."""
 
     counted: int = 0
     repeated: int = 0
@@ -98,7 +98,8 @@ def path_of(namespace: str, name: str) -> str:
 
 
 def _matches(connection: Connection, inputs: Iterable[Dataset]) -> _Matches:
-    """Finds tables by their paths, else by their names in a catalog. A name that several tables have finds none."""
+    """Finds tables by their paths, or else by their names in a catalog. If several tables have a name, it finds
+    none."""
     each_once = list(dict.fromkeys(inputs))
     by_path = table_store.find_all(connection, {path for each in each_once for path in each.paths if path})
     by_name: defaultdict[str, set[str]] = defaultdict(set)

@@ -12,14 +12,15 @@ from service.outcome.read_share import Dear
 from service.outcome.table_objective import TableObjective
 
 WEEK = timedelta(days=7)
-"""The period for which an objective is to be kept for a share of the time."""
+"""An objective should be kept for a certain share of this period."""
 
 
 @dataclass(frozen=True)
 class ObjectiveCheck:
-    """The result of a check of a table. `overhead` is the cost of a read, divided by its cost after the services that
-    are switched on. `missed` says how the objective is missed, as a sentence without a full stop; None if it is
-    kept. `waiting` is the table if it waits although its reads cost more (`of_reads`)."""
+    """The result of a check of a table. `overhead` is the cost of a read, divided by its cost after the table services
+    that are switched on. `missed` says how the objective is missed, as a sentence without a full stop; None if it is
+    kept. `waiting` has the table's price while it waits although its reads cost more than allowed (`of_reads`), else
+    None."""
 
     overhead: float
     missed: str | None = None
@@ -28,7 +29,7 @@ class ObjectiveCheck:
 
 @dataclass(frozen=True)
 class Kept:
-    """The time of a period for which the state of the objective was known, and the time for which it was missed."""
+    """How long in a period the state of the objective was known, and how long the objective was missed."""
 
     seconds: float = 0.0
     missed_seconds: float = 0.0
@@ -38,14 +39,14 @@ class Kept:
         return 1 - self.missed_seconds / self.seconds if self.seconds else 1.0
 
     def burn(self, kept_percent: float) -> float:
-        """Returns the missed time divided by the allowed one: at 1 the error budget is used up at the end of the
-        period."""
+        """Returns the time for which the objective was missed, divided by the time for which it may be. A result of 1
+        means that the error budget is used up at the end of the period."""
         return (1 - self.share) / (1 - kept_percent / 100)
 
 
 @dataclass(frozen=True)
 class ObjectiveState:
-    """The last check of a table with an objective, and how well that was kept in the last week."""
+    """The last check of a table with an objective, and how well the objective was kept in the last week."""
 
     looked_at: datetime
     overhead: float
@@ -68,7 +69,7 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     missed = []
     is_dear = settings.read_overhead is not None and overhead > settings.read_overhead
     kinds = (JobKind.COMPACTION, JobKind.CLUSTERING) if merges_files else (JobKind.COMPACTION,)
-    # Reads that are too few for a job miss nothing, nor do those that may cost more.
+    # The objective is not missed if there are too few reads for a job, or if these reads may cost more.
     is_worth_it = any(objective.is_worth_it(kind, snapshot, now) for kind in kinds)
     waiting = objective.waiting(snapshot, now)
     if is_dear and is_worth_it and waiting is None and not objective.reads.have_stopped:

@@ -18,7 +18,8 @@ _h = schema.objective_hours
 _s = schema.objective_states
 
 _LONGEST = timedelta(hours=2)
-"""If two checks are further apart, the time between them counts as unknown. Tables are checked at least every hour."""
+"""If more time than this is between two checks, the state in between counts as unknown. Tables are checked at least
+once an hour."""
 
 _STATE = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 
@@ -32,9 +33,9 @@ def record(
     level: str | None = None,
     reads_per_day: float | None = None,
 ) -> None:
-    """Adds the time since the last check with the result of that check, and stores this result. Clocks of replicas
-    differ, and may be set: a check that is earlier than the last one adds no time. The table's reads count for the
-    `level` that sets `of_reads`; None without one."""
+    """Stores a check. The time since the last check is added with the result of the last check. If this check seems
+    earlier than the last one, because clocks of replicas differ or were set, no time is added. `level` is the level of
+    the policy that sets `of_reads`, for which the table's reads count; None without one."""
     last = connection.execute(_STATE, {"of_table": table_id}).one_or_none()
     passed = now - last.looked_at if last else timedelta()
     if last and timedelta() < passed <= _LONGEST:
@@ -83,7 +84,7 @@ def share_kept(connection: Connection, table_ids: Collection[str], since: dateti
 def states(
     connection: Connection, now: datetime, table_ids: Collection[str] | None = None
 ) -> dict[str, ObjectiveState]:
-    """Returns by id the states of the tables that were checked recently, among these or among all."""
+    """Returns, by id, the states of the tables that were checked recently, among these tables or among all."""
     week = (
         sa.select(
             _h.c.table_id,
@@ -109,7 +110,8 @@ def states(
 def missed(
     connection: Connection, now: datetime, table_ids: Collection[str] | None = None
 ) -> dict[str, ObjectiveState]:
-    """Returns by id the states of the tables whose last check found the objective missed, among these or among all."""
+    """Returns, by id, the states of the tables whose objective was missed at the last check, among these tables or
+    among all."""
     query = sa.select(_s.c.table_id).where(_s.c.looked_at > now - _LONGEST, _s.c.missed.is_not(None))
     if table_ids is not None:
         query = query.where(_s.c.table_id.in_(table_ids))

@@ -15,7 +15,7 @@ _GIB = 2.0**30
 
 
 class RatesBasis(StrEnum):
-    """The source of the rates: probes of the workers, or assumed ones."""
+    """Where the rates come from: workers have measured them, or they are assumed."""
 
     PROBE = "probe"
     DEFAULT = "default"
@@ -30,20 +30,20 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class ReadRates:
-    """Processor seconds of a reader: to open one file, to scan a GiB of base files, to merge a GiB of log files, and to
-    plan and start a query, whatever its files. Only their ratios matter for an overhead."""
+    """The processor seconds that a reader takes to open one file, to scan a GiB of base files, to merge a GiB of log
+    files, and to plan and start a query. Only their ratios matter for an overhead."""
 
     open_seconds: float = 0.02
     scan_seconds_per_gib: float = 4.0
     merge_seconds_per_gib: float = 40.0
     basis: RatesBasis = RatesBasis.DEFAULT
-    # A query of Spark 3.5 on 10 MB without logs takes 0.5 s, of which its files explain 0.1 s.
+    # A query of Spark 3.5 on 10 MB without logs takes 0.5 s, but reading its files takes only 0.1 s of these.
     start_seconds: float = 0.4
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ReadRates | None:
-        """Returns the rates of a probe. Rates that it lacks are assumed, such as the time to open a file, which depends
-        on the storage, or to start a query, which depends on the reader. None if a worker sends impossible rates."""
+        """Returns the rates that a worker has measured; None if they are impossible. Missing rates are assumed, such as
+        the time to open a file, which depends on the storage, or to start a query, which depends on the reader."""
         try:
             values = {name: float(given[name]) for name in _BOUNDS if name in given}
         except (TypeError, ValueError):
@@ -53,8 +53,8 @@ class ReadRates:
 
     @classmethod
     def middle(cls, probed: Sequence[ReadRates]) -> ReadRates:
-        """Returns the medians, so that a single busy worker changes little; the assumed rates if there are no
-        probes."""
+        """Returns the medians of measured rates, so that a single busy worker changes little. If nothing was measured,
+        returns the assumed rates."""
         if not probed:
             return cls()
         return cls(**{name: median(getattr(each, name) for each in probed) for name in _BOUNDS}, basis=RatesBasis.PROBE)
@@ -63,7 +63,7 @@ class ReadRates:
 @dataclass(frozen=True, slots=True)
 class ReadWork:
     """The files that a read of all current rows opens. A clustering would replace `mergeable_files` small files by
-    `merged_files`; both are 0 where it cannot merge files, such as in buckets."""
+    `merged_files` files. Both are 0 if a clustering cannot merge files, as in a table with buckets."""
 
     base_bytes: int = 0
     base_files: int = 0
@@ -74,8 +74,8 @@ class ReadWork:
     merged_files: int = 0
 
     def merging(self, small_files: int, small_file_bytes: int) -> ReadWork:
-        """Returns the work if a clustering can merge this number of small files. The size of each is unknown, so the
-        average size of a base file counts, and at most the size below which a file is small."""
+        """Returns the work if a clustering can merge this number of small files. Their sizes are unknown, so each
+        counts with the average size of a base file, but at most with the size below which a file is small."""
         if small_files < 2:
             return self
         average = min(self.base_bytes / max(1, self.base_files), small_file_bytes)
@@ -84,7 +84,7 @@ class ReadWork:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> ReadWork:
-        """Returns the work by the partitions of the snapshot."""
+        """Returns the work, computed from the partitions of the snapshot."""
         partitions = snapshot.partitions
         mergeable = [] if snapshot.num_buckets else [each for each in partitions if each.small_files > 1]
         return cls(
@@ -119,7 +119,7 @@ class ReadCost:
         return self.compacted / self.merged if self.merged else 1.0
 
     def overhead(self, *, merges_files: bool) -> float:
-        """Returns the cost of a read, divided by its cost after the services that are switched on."""
+        """Returns the cost of a read, divided by its cost after the table services that are switched on."""
         return self.of_logs * (self.of_small_files if merges_files else 1.0)
 
 

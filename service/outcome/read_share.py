@@ -1,5 +1,6 @@
-"""The reads that may cost more than an objective allows: tables whose reads are dear to keep cheap wait for their
-compaction, as long as the reads of all that wait are few enough."""
+"""The reads that may cost more than an objective allows. The price of a table is the work for each read that
+compactions would keep cheap. Tables with a high price wait for their compaction, as long as the reads of all tables
+that wait are few enough."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Dear:
-    """A table whose reads would cost more than is allowed without a compaction. `price` are the seconds of work for
-    each read that regular compactions keep cheap."""
+    """A table whose reads would cost more than allowed without a compaction. `price` is the number of seconds of work
+    for each read that regular compactions keep cheap."""
 
     table_id: str
     reads_per_day: float
@@ -23,8 +24,9 @@ class Dear:
 
 
 class ReadShare:
-    """The tables of a level of a policy that wait, dearest first, and how often all tables of that level are read.
-    `may_wait` is the share of these reads that may cost more, None until a table of the level was decided about."""
+    """The tables of a level of a policy that wait, those with the highest price first; and how often all tables of this
+    level are read. `may_wait` is the share of these reads that may cost more; None until a table of the level was
+    decided about."""
 
     def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[Dear] = ()) -> None:
         self.level, self.reads_per_day = level, reads_per_day
@@ -34,17 +36,17 @@ class ReadShare:
         self._reads = [self._tables[table_id].reads_per_day for _, table_id in self._order]
 
     def with_dearer(self, table: Dear) -> float:
-        """Returns the share of all reads that the table has, together with the dearer ones that wait."""
+        """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
         place = bisect_left(self._order, table._rank)
         dearer = sum(self._reads[:place]) + table.reads_per_day
         own = self._tables.get(table.table_id)
         if own is not None and own._rank < table._rank:
             dearer -= own.reads_per_day
-        # No table is read more often than all together, even if its reads have just become known.
+        # A table cannot be read more often than all together, but its reads may have become known only now.
         return dearer / max(self.reads_per_day, dearer) if dearer > 0 else 0.0
 
     def note(self, table_id: str, waiting: Dear | None) -> None:
-        """Notes that the table waits, or with None that it does not wait any more."""
+        """Notes that the table waits. If `waiting` is None, the table does not wait any more."""
         before = self._tables.pop(table_id, None)
         if before is not None:
             place = bisect_left(self._order, before._rank)
@@ -56,10 +58,11 @@ class ReadShare:
             self._reads.insert(place, waiting.reads_per_day)
 
     def displaced(self) -> list[str]:
-        """Takes out the tables that can no longer wait, because dearer ones wait by now; returns their ids."""
+        """Removes the tables that can no longer wait because tables with a higher price wait now. Returns their ids."""
         if self.may_wait is None:
             return []
-        # Sums differ in their last digits, and a table that waits by one of them would be woken by the other for ever.
+        # Sums that are computed in different ways differ in their last digits. Without a margin, one sum might let a
+        # table wait and the other one wake it, again and again.
         found, left = [], self.may_wait * self.reads_per_day * (1 + 1e-9)
         for (_, table_id), reads in zip(self._order, self._reads, strict=True):
             if reads <= left:

@@ -1,4 +1,5 @@
-"""Store of the tables that wait because few reads concern them. See `service.outcome.read_share`."""
+"""Store of the tables that wait because their reads are among the few that may cost more
+(`service.outcome.read_share`)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from service.outcome.read_share import Dear, ReadShare
 _s = schema.objective_states
 
 _KEPT_FOR = timedelta(minutes=1)
-# Tables are checked at least every hour while the service runs; this long it may have been stopped.
+# While the service runs, tables are checked at least every hour. A table whose last check is older than this does not
+# count, so the service may be stopped for this long.
 _KNOWN_FOR = timedelta(days=1)
 _LOOKED_AT = _s.c.looked_at > sa.bindparam("since", type_=_s.c.looked_at.type)
 _TOTALS = (
@@ -31,18 +33,18 @@ _READ = sa.union_all(_WAITING, _TOTALS)
 
 @dataclass
 class _Known:
-    """What was read last from a database, with what decisions of this process have noted since."""
+    """The tables as they were last read from a database, with the changes by decisions of this process since then."""
 
     at: datetime
     shares: dict[str, ReadShare] = field(default_factory=dict)  # By level.
 
 
-# Every decision by a share of reads needs the tables that wait, and to rank those of a large fleet takes long.
+# Ranking very many tables takes long, so the tables that wait are kept for all decisions by a share of reads.
 _known: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
 
 
 def of_level(connection: Connection, level: str, now: datetime) -> ReadShare:
-    """Returns the tables of a level that wait. Other replicas' decisions are among them after a minute at most."""
+    """Returns the tables of a level that wait. They include other replicas' decisions after a minute at most."""
     known = _known.get(connection.engine)
     if known is None or abs(now - known.at) > _KEPT_FOR:
         known = _known[connection.engine] = _Known(now, _read(connection, now))
@@ -50,8 +52,8 @@ def of_level(connection: Connection, level: str, now: datetime) -> ReadShare:
 
 
 def displaced(engine: Engine) -> list[str]:
-    """Returns the ids of the tables that can no longer wait, and forgets that they wait. Their next decisions should be
-    due at once."""
+    """Returns the ids of the tables that can no longer wait, and forgets that they wait. The caller should make
+    decisions about them due at once."""
     known = _known.get(engine)
     if known is None:
         return []

@@ -22,7 +22,7 @@ _RUNS_KEPT = timedelta(days=2)
 """A run that reports again after this time counts again."""
 
 _HOUR = 3600
-# Every decision executes this statement, so it is built once. `prune` bounds the number of rows.
+# Every decision executes this statement, so it is built once. `prune` limits the number of rows.
 SEEN: Reading[list[tuple[ReadSource, int, int]]] = rows_of(
     tuple[ReadSource, int, int],
     sa.select(_r.c.source, _r.c.hour, _r.c.reads).where(_r.c.table_id == sa.bindparam("of_table")),
@@ -31,8 +31,8 @@ SEEN: Reading[list[tuple[ReadSource, int, int]]] = rows_of(
 
 
 def count_run(connection: Connection, run: str, table_ids: Collection[str], source: ReadSource, now: datetime) -> int:
-    """Counts a read of each of these tables that this run has not read before, and returns how many. `run` is a digest
-    of its id."""
+    """Counts a read of each of these tables for which this run was not counted before. Returns how many reads were
+    counted. `run` is a digest of the run's id."""
     rows = [{"run": run, "table_id": each, "seen_at": now} for each in sorted(table_ids)]
     if not rows:
         return 0
@@ -60,12 +60,12 @@ def _add(dialect: str) -> sa.Insert:
 
 
 def seen(connection: Connection, table_id: str, now: datetime) -> dict[ReadSource, dict[int, int]]:
-    """Returns the reads of the last days by source and age in hours, and the last one before."""
+    """Returns the reads of the last days by source and age in hours, and the last read before these days."""
     return by_age(SEEN.read(connection, {"of_table": table_id}), now)
 
 
 def by_age(rows: Iterable[tuple[ReadSource, int, int]], now: datetime) -> dict[ReadSource, dict[int, int]]:
-    """Returns what `seen` returns, of the rows that `SEEN` has read."""
+    """Returns the same as `seen`, computed from the rows that `SEEN` has read."""
     found: defaultdict[ReadSource, dict[int, int]] = defaultdict(dict)
     for source, hour, reads in rows:
         found[source][hour_of(now) - hour] = reads
@@ -73,7 +73,7 @@ def by_age(rows: Iterable[tuple[ReadSource, int, int]], now: datetime) -> dict[R
 
 
 def seen_by_days(connection: Connection, now: datetime) -> dict[str, dict[ReadSource, dict[int, int]]]:
-    """Returns the reads of all tables in the last days as `seen` does, with those of 24 hours together."""
+    """Returns the reads of all tables in the last days as `seen` does, but summed over 24 hours each."""
     age = sa.literal(hour_of(now)) - _r.c.hour
     day = (age // 24).label("day")
     query = sa.select(_r.c.table_id, _r.c.source, day, sa.func.sum(_r.c.reads))
@@ -85,8 +85,8 @@ def seen_by_days(connection: Connection, now: datetime) -> dict[str, dict[ReadSo
 
 
 def prune(connection: Connection, now: datetime, limit: int) -> int:
-    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay, so that a table
-    that is no longer read can be told from one that never was."""
+    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay. They
+    distinguish a table that is no longer read from one that was never read."""
     later = _r.alias()
     is_last = ~sa.exists().where(
         later.c.table_id == _r.c.table_id, later.c.source == _r.c.source, later.c.hour > _r.c.hour

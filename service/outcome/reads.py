@@ -1,4 +1,4 @@
-"""The reads of a table: how often it is read."""
+"""The frequency of a table's reads."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from datetime import timedelta
 from enum import StrEnum
 
 DEFAULT_PER_DAY = 24.0
-"""Reads a day that are assumed for a table whose reads are unknown, if those of too few other tables are known."""
+"""A table whose reads are unknown is assumed to have this many reads a day, if the reads of too few other tables are
+known."""
 
 SEEN_FOR = timedelta(days=7)
-"""How long a read counts."""
+"""A read counts for this time."""
 
 _HALF_LIFE_HOURS = 24.0
-# The rate is computed over at least this time, because the first hours say little.
+# The rate is computed over at least this time, because the reads of the first hours say little.
 _LEAST_HOURS = 6.0
 # A table with fewer reads a day counts as not read.
 _NEXT_TO_NEVER = 0.1
@@ -66,8 +67,8 @@ _WORDS = {
 
 
 def reads_of(declared: float | None, seen: Mapping[ReadSource, Mapping[int, int]]) -> Reads:
-    """Returns the reads of a table. `declared` are those a day that its owner has declared. `seen` are the reads by
-    source and age in hours.
+    """Returns the reads of a table. `declared` is the number of reads a day that its owner has declared. `seen` are the
+    reads by source and age in hours.
 
     Several sources may report the same reads, so the largest number counts. The weight of a read halves with each day.
     """
@@ -81,7 +82,8 @@ def reads_of(declared: float | None, seen: Mapping[ReadSource, Mapping[int, int]
 
 
 def _rate(hours: Mapping[int, int]) -> float:
-    """Returns reads a day: the weighted number of reads, divided by the weights of all hours since the first read."""
+    """Returns the reads a day: the weighted number of reads, divided by the sum of the weights of all hours since the
+    first read."""
     decay = math.log(2) / _HALF_LIFE_HOURS
     # Ages are negative after a clock was set back.
     weighted = sum(number * math.exp(-decay * max(0, age)) for age, number in hours.items())

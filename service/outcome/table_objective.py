@@ -1,4 +1,4 @@
-"""The objective of a table: the inputs of a decision by objective, other than the state of the table."""
+"""The objective of a table, with the other inputs of a decision by objective besides the state of the table."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from service.policies.objective import ObjectiveSettings
 LEAD_SECONDS = 60.0
 
 UNREAD_FOR = timedelta(days=1)
-"""How long logs wait on a table that hardly anybody seems to read. The wait has an end, because reads may be
-unknown."""
+"""Logs of a table that hardly anybody seems to read wait for at most this time. The wait has an end, because some reads
+may be unknown."""
 
 
 @dataclass(frozen=True)
 class TableObjective:
     """The settings, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
-    its job. `work_seconds` has the expected time of a job of each kind that makes reads cheaper. `share` are the tables
-    of the level that sets `of_reads`, None if all reads of the table count."""
+    the job. `work_seconds` has the expected time of a job, for each kind that makes reads cheaper. `share` is about the
+    tables of the level that sets `of_reads`; None if every read of the table has to be cheap."""
 
     settings: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     rates: ReadRates = field(default_factory=ReadRates)
@@ -42,7 +42,8 @@ class TableObjective:
         return read_cost(ReadWork.of(snapshot), self.rates)
 
     def oldest(self, snapshot: TableSnapshot, now: datetime) -> datetime:
-        """Returns about when the first log file was written, but not later than `now`, if a clock was set back."""
+        """Returns about when the first log file was written. The result is at most `now`, even if a clock was set
+        back."""
         return min(self.oldest_log_at or snapshot.since_compaction.at or snapshot.first_commit_at or now, now)
 
     def gain(self, kind: JobKind, snapshot: TableSnapshot) -> Gain | None:
@@ -50,7 +51,8 @@ class TableObjective:
         return gain_of(kind, self.cost_of_reads(snapshot), self.reads)
 
     def age(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> float:
-        """Returns the seconds since which reads become dearer: since the first log file, or the last clustering."""
+        """Returns for how many seconds reads have become more expensive: since the first log file, or since the last
+        clustering."""
         if kind is JobKind.COMPACTION:
             since = self.oldest(snapshot, now)
         else:
@@ -58,13 +60,14 @@ class TableObjective:
         return (now - since).total_seconds()
 
     def worth(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> float:
-        """Returns what readers have paid since then, for each second of the job's work."""
+        """Returns the seconds that readers have paid since then (`age`), for each second of the job's work."""
         gain = self.gain(kind, snapshot)
         work = self.work_seconds.get(kind, self.lead_seconds)
         return gain.paid_per_second(self.age(kind, snapshot, now), work) if gain else 0.0
 
     def is_worth_it(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> bool:
-        """Returns whether the job is worth its work by `least_worth`. After a day each job is that saves anything."""
+        """Returns whether the job is worth its work by `least_worth`. After a day a job that saves anything is worth
+        it."""
         least, gain = self.settings.least_worth, self.gain(kind, snapshot)
         if least is None or gain is None or gain.seconds_per_read <= 0:
             return least is None
@@ -72,14 +75,14 @@ class TableObjective:
         return is_old or self.worth(kind, snapshot, now) >= least
 
     def reaches_overhead(self, snapshot: TableSnapshot) -> bool:
-        """Returns whether the next commit would make reads cost more than `read_overhead` because of logs, or more than
-        without logs if only their worth counts."""
+        """Returns whether the next commit would make reads cost more than `read_overhead` because of logs. If only the
+        worth of jobs counts, returns whether reads would cost more than without logs."""
         overhead, most = self.cost_of_reads(snapshot).of_logs, self.settings.read_overhead or 1.0
         return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
 
     def waiting(self, snapshot: TableSnapshot, now: datetime) -> Dear | None:
-        """Returns the table with its rank if its logs wait, because few enough reads concern it and the tables that are
-        dearer to keep (`of_reads`). After a day no table waits."""
+        """Returns the table with its price if its logs wait, because the table and the waiting tables with a higher
+        price have few enough reads (`of_reads`). After a day no table waits any more."""
         is_shared = self.share is not None and self.settings.read_overhead is not None
         if not is_shared or not self.reaches_overhead(snapshot):
             return None
@@ -89,15 +92,15 @@ class TableObjective:
         return found if self._share_with_dearer(found) <= 1 - (self.settings.of_reads or 1.0) else None
 
     def share_of_waiting(self, snapshot: TableSnapshot, now: datetime) -> float:
-        """Returns the share of all reads that the table has, together with those that wait and are dearer to keep."""
+        """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
         return self._share_with_dearer(self._rank(snapshot, now))
 
     def _share_with_dearer(self, table: Dear) -> float:
         return self.share.with_dearer(table) if self.share else 1.0
 
     def _rank(self, snapshot: TableSnapshot, now: datetime) -> Dear:
-        """Returns the table with the work for each read if a compaction ran whenever the limit is reached: writers
-        commit as often as since the last one."""
+        """Returns the table with its price: the work for each read, if a compaction ran whenever the limit is reached,
+        and writers went on to commit as often as since the last compaction."""
         since, most = snapshot.since_compaction, self.settings.read_overhead or 1.0
         overhead = self.cost_of_reads(snapshot).of_logs
         commits = max(1, since.commits)

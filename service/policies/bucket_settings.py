@@ -18,7 +18,8 @@ _RESIZE = BucketResizeParams()
 
 @dataclass(frozen=True)
 class RescaleSettings(Section):
-    """Settings that bucket expansion and contraction share. If `cron` is set, sizes are checked only at its times."""
+    """Settings that bucket expansion and contraction share. If `cron` is set, sizes are checked only at the times of
+    this expression."""
 
     params = RescaleParams
 
@@ -35,7 +36,7 @@ class RescaleSettings(Section):
 
 @dataclass(frozen=True)
 class ExpansionSettings(RescaleSettings):
-    """`max_bucket_bytes` is the largest size of a bucket, base file and log files together."""
+    """Expands partitions with a bucket of more than `max_bucket_bytes`, base file and log files together."""
 
     params = BucketExpansionParams
 
@@ -45,21 +46,21 @@ class ExpansionSettings(RescaleSettings):
 
 @dataclass(frozen=True)
 class ContractionSettings(RescaleSettings):
-    """Contracts partitions whose average bucket has less than `min_bucket_bytes`, base file and log files together. Off
-    by default, because a partition that is still being filled is small as well."""
+    """Contracts partitions whose average bucket has less than `min_bucket_bytes`, base file and log files together.
+    This is off by default, because a partition that is still being filled is small too."""
 
     params = BucketContractionParams
 
     min_interval_seconds: Interval = 7 * 86_400
     min_bucket_bytes: Annotated[
-        int, Spec("Size below which the average bucket of a partition is too small", ge=1024, lt=2**53)
+        int, Spec("The average bucket of a partition is too small if it has fewer bytes", ge=1024, lt=2**53)
     ] = 32 * MIB
 
 
 @dataclass(frozen=True)
 class ResizeSettings(Section):
     """Resizes a table with consistent hashing when a bucket has more than `split_bytes`, or two neighbours have at most
-    `merge_bytes` each. If `cron` is set, sizes are checked only at its times."""
+    `merge_bytes` each. If `cron` is set, sizes are checked only at the times of this expression."""
 
     params = BucketResizeParams
 

@@ -18,7 +18,7 @@ from service.policies.policy import Window
 
 @dataclass(frozen=True)
 class OpenWindows(Documented):
-    """The windows that some tables share: `spans` are the times in which one of them is open."""
+    """The maintenance windows that some tables share. `spans` are the times in which at least one window is open."""
 
     source: Annotated[
         str,

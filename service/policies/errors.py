@@ -28,9 +28,7 @@ class ShadowNotFoundError(NotFoundError):
     type = "shadow-not-found"
     title = "The policy of this pattern has no shadow"
     hint = "GET /v1/policy-shadows, or `groundskeeper policy shadow`, lists the shadows."
-    why = (
-        "The pattern was mistyped, or its shadow was deleted. A policy has one after PUT /v1/policy-shadows/{pattern}."
-    )
+    why = "The pattern was mistyped, or its shadow was deleted. PUT /v1/policy-shadows/{pattern} creates a shadow."
     example = "The policy of orders_* has no shadow."
 
 

@@ -12,7 +12,7 @@ from service.model.record import Record
 from service.policies.precedence import Subject
 
 MOST = 1000
-"""Most freezes that may exist, because each decision reads those that have not ended."""
+"""At most this many freezes may exist, because each decision reads those that have not ended."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Freeze(Record):
 
 
 def lasting(freezes: Iterable[Freeze], table: Subject, now: datetime) -> Freeze | None:
-    """Returns the freeze that a table has now; if there are several, the one that ends last."""
+    """Returns the freeze that applies to a table now; if there are several, the one that ends last."""
     found = (each for each in freezes if each.starts_at <= now < each.ends_at and each.is_about(table))
     return max(found, key=lambda each: each.ends_at, default=None)
 

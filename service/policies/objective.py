@@ -1,5 +1,5 @@
-"""The objective of a table: limits on the cost of its reads and its storage, in place of thresholds for each table
-service."""
+"""The objective of a table: limits on the cost of its reads and its storage, which replace the thresholds of table
+services."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from service.policies.settings import Mode, Section
 
 @dataclass(frozen=True)
 class ObjectiveSettings(Section):
-    """The service derives from these members when compaction, clustering and cleaning run. The thresholds of a table
-    service apply only if no member concerns that service."""
+    """Settings that determine when compaction, clustering and cleaning run. The thresholds of a table service apply
+    only if no member concerns this service."""
 
     read_overhead: Annotated[
         float | None,
@@ -27,8 +27,8 @@ class ObjectiveSettings(Section):
     of_reads: Annotated[
         float | None,
         Spec(
-            "Share of the reads of all tables to which this pattern's policy applies that are to cost at most"
-            " `read_overhead`; or null for all reads",
+            "Share of the reads that must not cost more than `read_overhead`, among the reads of all tables to which"
+            " this pattern's policy applies; or null for all reads",
             gt=0,
             lt=1,
         ),
@@ -52,8 +52,8 @@ class ObjectiveSettings(Section):
     max_gb_hours_per_day: Annotated[
         float | None,
         Spec(
-            "Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,"
-            " whatever else is missed; or null",
+            "When the table's jobs have taken this many GB-hours in 24 hours, compaction, clustering and cleaning wait,"
+            " even if other limits are exceeded; or null",
             gt=0,
             le=1_000_000,
         ),
@@ -70,12 +70,12 @@ class ObjectiveSettings(Section):
 
     @property
     def weighs_reads(self) -> bool:
-        """Whether a member concerns the cost of reads, and so small files as well."""
+        """Whether a member concerns the cost of reads, which also depends on small files."""
         return self.read_overhead is not None or self.least_worth is not None
 
     @property
     def is_any(self) -> bool:
-        """Whether a member concerns decisions at all."""
+        """Whether any member concerns decisions."""
         return self.is_set or self.weighs_reads or self.max_gb_hours_per_day is not None
 
     @property
@@ -86,8 +86,8 @@ class ObjectiveSettings(Section):
 
 @dataclass(frozen=True)
 class AdviceSettings(Section):
-    """Advice about thresholds (`service.simulation.advice`): in the mode `auto` it is applied without asking, and taken
-    back if the outcome is worse than was foreseen."""
+    """Advice about thresholds (`service.simulation.advice`). In the mode `auto` advice is applied without asking, and
+    taken back if the outcome is worse than expected."""
 
     mode: Annotated[Mode, Spec("`suggest` only shows it")] = Mode.SUGGEST
     read_overhead: Annotated[
@@ -112,8 +112,8 @@ class AdviceSettings(Section):
 
 @dataclass(frozen=True)
 class BudgetSettings(Section):
-    """Limits on the cost of the jobs of all tables of a pattern together: the tables of a level that sets a member
-    share this budget. Compaction, clustering and cleaning wait when it is spent. A day is one in UTC."""
+    """Limits on the cost of jobs. All tables of the level that sets a member share this budget. Compaction, clustering
+    and cleaning wait when the budget is spent. Days are days in UTC."""
 
     gb_hours_per_day: Annotated[
         float | None, Spec("GB-hours of all jobs of these tables in a day; or null", gt=0, le=100_000_000)
@@ -122,5 +122,5 @@ class BudgetSettings(Section):
         float | None, Spec("Hours of workers' slots that these jobs may take in a day; or null", gt=0, le=100_000_000)
     ] = None
     carry_over_days: Annotated[
-        int, Spec("Number of earlier days whose unspent rest may be spent today in addition", ge=0, le=31)
+        int, Spec("The unspent rest of this many earlier days may be spent today in addition", ge=0, le=31)
     ] = 1

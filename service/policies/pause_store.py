@@ -19,8 +19,8 @@ _GET_LOCKED = _GET.with_for_update()
 
 
 def pause_of(connection: Connection, *, for_update: bool = False) -> Pause | None:
-    """Returns the current pause, or None. If `for_update` is set, no other replica starts jobs of policies, or sets a
-    pause, until the transaction ends."""
+    """Returns the current pause, or None. If `for_update` is true, no other replica starts jobs of policies, or pauses
+    or resumes them, until the transaction ends."""
     if not for_update:
         return PAUSE.read(connection)
     return _pause(*connection.execute(_GET_LOCKED).one())

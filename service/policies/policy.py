@@ -31,7 +31,7 @@ from service.policies.settings import (
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 MOST_TIMEOUT_SECONDS = 7 * 86_400
-"""Longest time limit of an attempt that a job or a policy may set."""
+"""The longest time limit for an attempt that a job or a policy may set, in seconds."""
 
 PRIORITY = Spec("Jobs with a higher value are handed out first", ge=-100, le=100)
 
@@ -116,16 +116,16 @@ class Policy:
 SECTIONS: Mapping[str, type[Any]] = {
     name: type(section) for name, section in vars(Policy()).items() if isinstance(section, Section)
 }
-"""The members of a policy that have settings of their own: the objective, the budget, advice, and single table
-services by the name of the `JobKind`."""
+"""The members of a policy that have settings below them: the objective, the budget, advice, and each table service by
+the name of its `JobKind`."""
 
 
 @dataclass(frozen=True)
 class PatternPolicy(Documented):
-    """The settings for all tables whose name matches a glob, or whose owner or tags match one (`precedence.Subject`).
-    `settings` has only the members that were set.
+    """The settings for all tables whose name, owner or tags match the pattern (`precedence.Subject`). `settings` has
+    only the members that were set.
 
-    If several patterns match, the one with the higher `precedence` wins, then the more exact one.
+    If several patterns match, the one with the highest `precedence` wins; if these are equal, the most exact one wins.
     """
 
     pattern: Annotated[str, Spec(examples=("orders_*",))]
@@ -147,7 +147,7 @@ class TableLevel:
 
 @dataclass(frozen=True)
 class Pause:
-    """A pause: the service starts no jobs by itself on any table."""
+    """The pause of all tables, during which the service starts no jobs by itself."""
 
     since: datetime
     by: str

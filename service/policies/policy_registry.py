@@ -32,27 +32,28 @@ def effective_of(connection: Connection, table: Registration) -> Effective:
 
 
 def subjects(connection: Connection) -> dict[str, Subject]:
-    """Returns by table id the names, owners and tags with which patterns are compared, in the order of registration."""
+    """Returns, by table id and in the order of registration, the names, owners and tags with which patterns are
+    compared."""
     return {row.id: Subject.of(row) for row in table_store.owned(connection)}
 
 
 def effective_of_all(
     connection: Connection, patterns: Sequence[PatternPolicy], only: Collection[str] | None = None
 ) -> dict[str, tuple[str, Effective]]:
-    """Returns by table id the name and the effective policy under these patterns, in the order of registration. `only`
-    are the ids that are wanted; None: all."""
+    """Returns, by table id and in the order of registration, the name and the effective policy under these patterns.
+    `only` are the ids of the wanted tables; None selects all."""
     known = {key: each for key, each in subjects(connection).items() if only is None or key in only}
     policies = effective_of_each(patterns, store.of_tables(connection), known)
     return {table_id: (known[table_id].name, policy) for table_id, policy in policies.items()}
 
 
 def decided_for(connection: Connection) -> dict[str, list[str]]:
-    """Returns for each pattern the names of the tables that have a setting from it."""
+    """Returns, for each pattern, the names of the tables whose effective policy has a setting from this pattern."""
     patterns = store.every(connection)
     found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
     if not patterns:
         return found
-    # The sources are collected once for each distinct policy, because most tables share one of a few.
+    # The sources are collected once for each distinct policy, because most tables share a few policies.
     deciding: dict[int, list[str]] = {}
     for name, policy in effective_of_all(connection, patterns).values():
         if id(policy) not in deciding:
@@ -123,8 +124,8 @@ def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> 
 def change_table(
     engine: Engine, clock: Clock, table_id: str, settings: Mapping[str, Any], unset: Sequence[str]
 ) -> bool:
-    """Sets some settings of one table, and removes others from its own level, such as `compaction.commits` or
-    `compaction`. Returns whether that changed anything. Raises TableNotFoundError."""
+    """Sets some settings of one table, and removes others, such as `compaction.commits` or `compaction`, from the
+    table's own level. Returns whether this changed anything. Raises TableNotFoundError."""
     now = clock()
     with writing(engine) as connection:
         table_store.get(connection, table_id, for_update=True)
@@ -151,7 +152,7 @@ def _merged(before: Any, after: Any) -> Any:
 
 
 def without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Returns the settings without the named ones, and without kinds of jobs of which no setting remains."""
+    """Returns the settings without the named ones. A kind of job without any remaining setting is removed too."""
     left = {}
     for name, value in settings.items():
         kept = value

@@ -1,4 +1,4 @@
-"""Merge of the three levels of a policy: the defaults, the patterns that match a table, the table itself."""
+"""Merges the three levels of a policy: the defaults, the patterns that match a table, and the table itself."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ TABLE = "table"
 OWNER = "owner:"
 TAG = "tag:"
 PATTERN = "pattern "
-"""The beginning of the level of a pattern."""
+"""The name of a pattern's level begins with this."""
 
 _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 
 
 @dataclass(frozen=True)
 class Effective:
-    """The effective policy of a table. `sources` maps each setting, such as `compaction.commits`, to its level:
-    `default`, `pattern <glob>` or `table`. `changed_at` is the time of the last change of a level that applies, or None
-    if only the defaults apply."""
+    """The effective policy of a table. `sources` maps each setting, such as `compaction.commits`, to the level that
+    sets it: `default`, `pattern <glob>` or `table`. `changed_at` is when a level that applies was last changed; None if
+    only the defaults apply."""
 
     policy: Policy
     sources: Mapping[str, str]
@@ -49,8 +49,8 @@ class Subject:
         return cls(table.name, table.owner, table.tags)
 
     def matches(self, pattern: str) -> bool:
-        """Returns whether the pattern selects the table: a glob for its name; `owner:` and a glob for its owner; or
-        `tag:` and a glob for the key of one of its tags, or for `key=value`."""
+        """Returns whether the pattern selects the table. A pattern is a glob for the table's name; or `owner:` and a
+        glob for its owner; or `tag:` and a glob for the key of one of its tags, or for `key=value`."""
         if pattern.startswith(OWNER):
             return self.owner is not None and fnmatchcase(self.owner, pattern.removeprefix(OWNER))
         if pattern.startswith(TAG):
@@ -77,8 +77,8 @@ def effective_of_each(
 ) -> dict[str, Effective]:
     """Returns the effective policies by table id.
 
-    Tables without settings of their own that match the same patterns share one, because merging takes longer than
-    matching.
+    If tables without their own settings match the same patterns, they share one policy, because merging takes longer
+    than matching.
     """
     shared: dict[tuple[str, ...], Effective] = {}
     found = {}
@@ -96,8 +96,8 @@ def effective_of_each(
 
 @lru_cache(maxsize=256)
 def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, str]]:
-    """Returns the policy of these levels, from the weakest to the strongest, and the sources of its settings. The
-    result is cached, because most tables have the same levels, and each decision needs it."""
+    """Returns the policy of these levels, and the sources of its settings. The weakest level comes first. The result is
+    cached, because each decision needs it, and most tables have the same levels."""
     merged = Policy().to_json()
     sources = dict.fromkeys(_flat(merged), DEFAULT)
     for source, encoded in levels:
@@ -112,9 +112,9 @@ def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, s
 
 
 def _strength(pattern: PatternPolicy) -> tuple[int, int, int, str]:
-    """Returns the sort key of a pattern; the pattern with the greatest key wins. At the same precedence a name is more
-    exact than a tag, a tag than an owner, and each of these than a glob that matches all names. The pattern itself is
-    part of the key only to make the order deterministic."""
+    """Returns the sort key of a pattern; the pattern with the greatest key wins. If the precedence is the same,
+    patterns of names win over those of tags, and these over those of owners; a glob that matches all names comes last.
+    The pattern itself is part of the key only to make the order deterministic."""
     literal = len(_WILD.sub("", pattern.pattern))
     subject = next((rank for rank, prefix in enumerate((OWNER, TAG), 1) if pattern.pattern.startswith(prefix)), 3)
     return pattern.precedence, subject if literal else 0, literal, pattern.pattern

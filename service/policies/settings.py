@@ -1,6 +1,6 @@
 """The settings of a policy, one class for each kind of job that it decides about. The values here are the defaults;
-patterns of names and single tables override them. A setting with the name of a parameter of the job is passed on as
-that parameter, with the bounds of its declaration in `jobs.kinds`."""
+patterns and single tables override them. If a parameter of the job has the same name as a setting, the setting becomes
+this parameter, and has the bounds of its declaration in `jobs.kinds`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ _SYNC = SyncParams(metastore_uris="")
 
 
 class Trigger(StrEnum):
-    """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
+    """Selects the thresholds that must be reached: commits since the last run, seconds since the last run, both, or one
+    of them."""
 
     COMMITS = "commits"
     SECONDS = "seconds"
@@ -62,7 +63,7 @@ class Mode(StrEnum):
 
 
 class CronExpression:
-    """Metadata of a text that is a cron expression: five fields that match at least one time."""
+    """Marks a text as a cron expression: five fields that match at least one time."""
 
 
 Enabled = Annotated[bool, Spec("Whether jobs of this kind start automatically")]
@@ -70,11 +71,11 @@ SuggestOr = Annotated[Mode, Spec("`suggest` only records what it would do")]
 WhichThresholds = Annotated[Trigger, Spec("Which thresholds apply")]
 Commits = Annotated[int, Spec("Since the last run", ge=1, le=1_000_000)]
 Seconds = Annotated[int, Spec("Since the last run", ge=1, le=31_536_000)]
-Interval = Annotated[int, Spec("Minimum from the end of one job to the start of the next", ge=0, le=31_536_000)]
+Interval = Annotated[int, Spec("Minimum time from the end of one job to the start of the next", ge=0, le=31_536_000)]
 StalePlan = Annotated[
     int,
     Spec(
-        "Age at which a pending plan causes a warning, and is executed if its runner is proved dead",
+        "Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved dead",
         ge=60,
         le=31_536_000,
     ),
@@ -86,17 +87,17 @@ Cron = Annotated[
         "thresholds; null: the thresholds apply"
     ),
 ]
-Limit = Annotated[int | None, Spec("Parameter of the job; the work that it leaves is due at once; null: no limit")]
+Limit = Annotated[int | None, Spec("Parameter of the job; work beyond the limit is due at once; null: no limit")]
 
 
 class Section:
-    """Settings that belong together, such as those of one kind of job. `params` is the type of the job's parameters;
-    sections that are not about a kind have none."""
+    """Settings that belong together, such as those of one kind of job. `params` is the type of the job's parameters; a
+    section that is not about a kind of job has none."""
 
     params: ClassVar[type[Parameters]] = Parameters
 
     def job_params(self, **more: Any) -> dict[str, Any]:
-        """Returns the parameters of a job as JSON, by these settings, `more` and the defaults of the job. None and
+        """Returns the parameters of a job as JSON, made of these settings, `more` and the defaults of the job. None and
         empty values are left out."""
         return self._made(more) if more else {**self._own_params}
 
@@ -113,8 +114,8 @@ class Section:
 
 @dataclass(frozen=True)
 class CompactionSettings(Section):
-    """A plan that has been pending for `stale_plan_seconds` is executed by a job if its runner is proved dead. Work
-    that a job left because of its limits is due at once."""
+    """Settings of compaction. A job executes a plan that has been pending for `stale_plan_seconds` if the process that
+    began it is proved dead. Work that a job left because of its limits is due at once."""
 
     params = CompactionParams
 
@@ -137,7 +138,7 @@ class CompactionSettings(Section):
 
 @dataclass(frozen=True)
 class CleaningSettings(Section):
-    """Cleaning and archival ignore a consumer that has not reported for `consumer_hours`."""
+    """Settings of cleaning. Cleaning and archival ignore a consumer that has not reported for `consumer_hours`."""
 
     params = CleaningParams
 
@@ -156,8 +157,8 @@ class CleaningSettings(Section):
 
 @dataclass(frozen=True)
 class ClusteringSettings(Section):
-    """`small_file_share` and `unsorted_bytes` are separate triggers. A trigger that is None is off; with `cron`, both
-    are off."""
+    """Settings of clustering. `small_file_share` and `unsorted_bytes` are separate triggers. A trigger that is None is
+    off; if `cron` is set, both are off."""
 
     params = ClusteringParams
 
@@ -193,20 +194,20 @@ class RepairSettings(Section):
 
 @dataclass(frozen=True)
 class RollbackSettings(Section):
-    """Rolls back a pending write whose writer has sent heartbeats, but none for `after_seconds`."""
+    """Rolls back a pending write whose writer sent heartbeats, but has sent none for `after_seconds`."""
 
     params = RollbackParams
 
     enabled: Enabled = True
     after_seconds: Annotated[
-        int, Spec("Time without a heartbeat after which a writer is taken for dead", ge=180, le=31_536_000)
+        int, Spec("Time without a heartbeat after which a writer counts as dead", ge=180, le=31_536_000)
     ] = 600
     min_interval_seconds: Interval = 30
 
 
 @dataclass(frozen=True)
 class ArchivalSettings(Section):
-    """Off by default, because Hudi's writers archive by themselves by default."""
+    """Settings of archival. It is off by default, because Hudi's writers archive by default."""
 
     params = ArchivalParams
 
@@ -219,8 +220,8 @@ class ArchivalSettings(Section):
 
 @dataclass(frozen=True)
 class MetadataTableSettings(Section):
-    """Compacts the metadata table apart from the writers. Off by default, because Hudi's writers compact it at every
-    tenth commit, which then takes longer than the others. `commits` should therefore be below ten."""
+    """Compacts the metadata table in a job instead of in the writers. This is off by default, because Hudi's writers
+    compact it at every tenth commit. Such a commit takes longer than the others, so `commits` should be below ten."""
 
     params = MetadataTableParams
 
@@ -234,7 +235,8 @@ class MetadataTableSettings(Section):
 
 @dataclass(frozen=True)
 class PartitionTtlSettings(Section):
-    """Off by default, and without a default number of days, since rows are removed for good."""
+    """Settings of partition TTL. It is off by default and has no default number of days, because rows are removed for
+    good."""
 
     params = PartitionTtlParams
 
@@ -242,7 +244,7 @@ class PartitionTtlSettings(Section):
     days_retain: Annotated[int | None, Spec("Parameter of the job; without it nothing is ever dropped")] = None
     strategy: TtlStrategy = TtlStrategy.KEEP_BY_TIME
     partitions: Annotated[tuple[PartitionChoice, ...], Spec("Parameter of the job; empty: all", max_length=1000)] = ()
-    limit_partitions: Annotated[int, Spec("Parameter of the job; the work that it leaves is due at once")] = (
+    limit_partitions: Annotated[int, Spec("Parameter of the job; work beyond the limit is due at once")] = (
         _TTL.limit_partitions
     )
     seconds: Seconds = 86_400
@@ -252,7 +254,7 @@ class PartitionTtlSettings(Section):
 
 @dataclass(frozen=True)
 class CheckSettings(Section):
-    """Settings of the jobs that look for damages, optionally in all rows."""
+    """Settings of the jobs that look for damage, optionally in all rows."""
 
     enabled: Enabled = False
     seconds: Seconds = 86_400
@@ -263,8 +265,8 @@ class CheckSettings(Section):
 
 @dataclass(frozen=True)
 class DiagnosisSettings(CheckSettings):
-    """Looks for damages every `seconds`. Off by default, because each diagnosis lists all folders of the table, which
-    an object store charges for, and takes a worker's slot."""
+    """Looks for damage every `seconds`. This is off by default, because each diagnosis takes a worker's slot and lists
+    all folders of the table, and object stores charge for listings."""
 
     params = DiagnosisParams
 
@@ -281,7 +283,7 @@ class AuditSettings(CheckSettings):
 
 @dataclass(frozen=True)
 class SyncSettings(Section):
-    """Syncs after each commit, or with `cron` at the times of the expression."""
+    """Syncs after each commit, or at the times of `cron` if it is set."""
 
     params = SyncParams
 

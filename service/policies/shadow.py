@@ -1,5 +1,5 @@
-"""Shadows of policies: what a pattern's policy might be. A shadow decides beside the real policy, about the same
-commits, and never starts anything."""
+"""Shadows of policies. A shadow is a policy on trial for a pattern: it decides about the same commits as the real
+policy, but starts no jobs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Annotated, Any
 from jobs.spec import Documented, Spec
 
 ENOUGH = timedelta(days=7)
-"""After this time a comparison has seen every day of a week."""
+"""After this time a comparison covers every day of a week."""
 
 MOST = 100
-"""Most shadows that are kept."""
+"""At most this many shadows may exist."""
 
 
 @dataclass(frozen=True)
 class Shadow(Documented):
-    """The policy that a pattern might have, in place of the one that it has, if any."""
+    """A policy on trial for a pattern, which may have a real policy or none."""
 
     pattern: Annotated[str, Spec(examples=("orders_*",))]
     settings: Annotated[

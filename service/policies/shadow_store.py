@@ -31,7 +31,7 @@ def number(connection: Connection) -> int:
 
 
 def put(connection: Connection, shadow: Shadow) -> bool:
-    """Inserts or replaces the shadow of a pattern, which starts anew, and returns whether it is new."""
+    """Inserts or replaces the shadow of a pattern, and returns whether it is new. A replaced shadow starts again."""
     changed = {
         "precedence": shadow.precedence,
         "settings": dict(shadow.settings),

@@ -23,7 +23,7 @@ OF_TABLE = _levels.one_of(_levels.select().where(_t.c.table_id == sa.bindparam("
 OF_TABLES: Reading[dict[str, TableLevel]] = pairs_of(
     TableLevel, sa.select(_t.c.table_id, _levels.value().label("level")).where(schema.among(_t.c.table_id, "of_tables"))
 )
-"""Reads the own settings of these tables by table id."""
+"""Reads the settings of these tables' own levels, by table id."""
 
 
 def every(connection: Connection) -> list[PatternPolicy]:
@@ -67,7 +67,7 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
 
 
 def of_tables(connection: Connection) -> dict[str, TableLevel]:
-    """Returns the own settings of all tables by table id; tables without own settings are left out."""
+    """Returns the settings of all tables' own levels, by table id. Tables without such settings are left out."""
     rows = connection.execute(sa.select(_t))
     return {row.table_id: TableLevel(row.settings, row.updated_at) for row in rows}
 
@@ -79,6 +79,6 @@ def put_table(connection: Connection, table_id: str, level: TableLevel) -> None:
 
 
 def delete_table(connection: Connection, table_id: str) -> None:
-    """Raises PolicyNotFoundError when the table has none of its own."""
+    """Deletes the settings of a table. Raises PolicyNotFoundError if the table has none."""
     if not connection.execute(_t.delete().where(_t.c.table_id == table_id)).rowcount:
         raise PolicyNotFoundError(f"Table {table_id} has no policy of its own.")

@@ -1,9 +1,9 @@
 """Maintenance windows: when jobs of a policy may start.
 
-Windows are in local time, with the rule of calendars (RFC 5545, section 3.3.5): a time that daylight saving skips in
-spring counts by the clock from before the change, and a time that occurs twice in autumn as its first occurrence. So if
-the clock goes from 02:00 to 03:00, the window 02:10 to 02:50 is open from 03:10 to 03:50, while 02:00 to 03:00 has no
-length and does not open.
+Windows are in local time, with the rule of calendars (RFC 5545, section 3.3.5). A time that the change to daylight
+saving time skips counts by the clock as it was before the change. A time that occurs twice in autumn means its first
+occurrence. So if the clock goes from 02:00 to 03:00, the window 02:10 to 02:50 is open from 03:10 to 03:50. The window
+02:00 to 03:00 then has no length and does not open.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from service.policies.policy import DAYS, Window
 
 
 def closes_at(windows: Sequence[Window], time_zone: str, now: datetime) -> datetime | None:
-    """Returns when the open window closes; the latest time if several are open, None if none is."""
+    """Returns when the open window closes. If several are open, returns the latest time; if none is open, None."""
     return max((end for start, end in _around(windows, time_zone, now) if start <= now < end), default=None)
 
 
@@ -28,7 +28,7 @@ def opens_at(windows: Sequence[Window], time_zone: str, now: datetime) -> dateti
 def spans(
     windows: Sequence[Window], time_zone: str, since: datetime, until: datetime
 ) -> list[tuple[datetime, datetime]]:
-    """Returns when one of the windows is open in a period, in UTC, in order and without overlaps."""
+    """Returns the times of a period in which at least one window is open, in UTC, in order and without overlaps."""
     found: list[tuple[datetime, datetime]] = []
     for start, end in sorted(_around(windows, time_zone, since, (until - since).days + 2)):
         if end <= since or start >= until or start >= end:
@@ -43,12 +43,12 @@ def spans(
 def _around(
     windows: Sequence[Window], time_zone: str, now: datetime, ahead: int = 16
 ) -> Iterator[tuple[datetime, datetime]]:
-    """Yields start and end of the windows that may be open now or open in the days `ahead`, in UTC."""
+    """Yields, in UTC, start and end of the windows that may be open now or may open in the next days (`ahead`)."""
     zone = ZoneInfo(time_zone)
     today = now.astimezone(zone).date()
     for window in windows:
-        # Yesterday's window may extend into today. The search goes beyond a week, since next week's window may lie in a
-        # skipped hour.
+        # Yesterday's window may extend into today. The search goes beyond a week, because next week's window may lie in
+        # an hour that is skipped.
         for days in range(-1, ahead):
             day = today + timedelta(days=days)
             if not window.days or DAYS[day.weekday()] in window.days:

@@ -1,4 +1,4 @@
-"""Registers the bucket index that a job has given to its table, or taken from it."""
+"""Updates the registered bucket index of a table after a job that has given the table such an index, or removed it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from service.queue.job import Job
 
 
 def register(connection: Connection, job: Job, found: KindResult, now: datetime) -> None:
-    """Changes the table's `index` by the result of a job that has succeeded; does nothing for a job of another kind.
+    """Changes the table's `index` according to the result of a job that has succeeded. Jobs of other kinds change
+    nothing.
 
     Hudi does not store the index in the table, so the next job must learn it from the registration.
     """

@@ -54,7 +54,7 @@ class Figures(Documented):
         float,
         Spec(
             "`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver"
-            " and executors, divided by its slots. A worker that does not report its memory counts as 0",
+            " and executors, divided by the worker's slots. A worker that does not report its memory counts as 0",
             examples=(10800.0,),
         ),
     ] = 0
@@ -69,8 +69,8 @@ class Figures(Documented):
     locked_seconds: Annotated[
         float,
         Spec(
-            "Time for which commits of jobs held the lock of a table. Writers that wanted to commit waited for that "
-            "time at most",
+            "Time for which commits of jobs held the lock of a table. A writer that wanted to commit waited no longer "
+            "than this",
             examples=(12.5,),
         ),
     ] = 0
@@ -84,8 +84,8 @@ _SECONDS = NAMES.index("seconds")
 
 
 def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime, *, gib: float = 0.0) -> Figures:
-    """Returns the figures of an attempt that has just ended. `job` is in its state at the lease, `result` is
-    what the worker has reported, `gib` is the memory of its slot."""
+    """Returns the figures of an attempt that has just ended. `job` is the job as it was leased, `result` is what the
+    worker has reported, and `gib` is the memory of the worker's slot."""
     seconds = slot_seconds(job, now)
     is_good = outcome is AttemptOutcome.SUCCEEDED
     amounts = result.amounts if is_good and not job.dry_run else {}
@@ -103,7 +103,7 @@ def _stopped(job: Job, now: datetime) -> float:
     hand_over = job.hand_over
     if hand_over is None or hand_over.flink is None or hand_over.flink.ended_at is None:
         return 0.0
-    # The time before this attempt was counted by the earlier ones.
+    # Earlier attempts have counted the time before this one.
     begun = hand_over.flink.ended_at if job.attempt <= 1 or job.leased_at is None else job.leased_at
     return max(0.0, (now - begun).total_seconds())
 
@@ -121,15 +121,14 @@ def _gib(text: str | None) -> float:
 
 
 def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> None:
-    """Stores the figures of an attempt that has just ended (`of_attempt`), and what further jobs are expected to cost
-    because of it."""
+    """Stores the figures of an attempt that has just ended (`of_attempt`), and teaches the cost model this attempt."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     gib = gib_of_slot(*worker) if worker else 0.0
     figures = of_attempt(job, outcome, result, now, gib=gib)
     add(connection, job.table_id, job.kind, figures, now)
     if figures.succeeded or figures.failed:
         ended = _ended(job, result, figures, gib, circumstance_store.at_end(connection, job))
-        # The cost model reads in the order of the positions.
+        # The cost model reads ended attempts in the order of their positions.
         outbox.in_turn(connection, lambda connection: cost_store.record(connection, ended, now))
     if figures.succeeded and job.worth is not None:
         saved = saved_by(vars(figures), worker_store.read_rates(connection))
@@ -183,7 +182,7 @@ class Sums:
 
     table_id: str
     kind: str | None
-    amounts: Sequence[float]  # In the order of the members of Figures.
+    amounts: Sequence[float]  # One for each member of Figures, in the same order.
 
     @property
     def seconds(self) -> float:
@@ -191,8 +190,8 @@ class Sums:
 
 
 def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: bool) -> list[Sums]:
-    """Returns the sums of the attempts that ended from `since` on and before `until`, by table, or by table and kind.
-    The duration depends on the number of tables, not on that of attempts."""
+    """Returns the sums of the attempts that ended at `since` or later, and before `until`: by table, or by table and
+    kind. The query's duration depends on the number of tables, not on the number of attempts."""
     last, before = _f.alias("last"), _f.alias("before")
     amounts = [last.c[name] - sa.func.coalesce(before.c[name], 0) for name in NAMES]
     keys = [_t.c.table_id, *([_t.c.kind] if by_kind else [])]

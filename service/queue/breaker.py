@@ -17,7 +17,7 @@ from service.model.record import Record
 from service.queue.job import AttemptOutcome, Job
 
 SHARE = 10
-"""Failing work gets one in this number of slot-seconds."""
+"""Failing work gets at most one of this many slot-seconds."""
 
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
@@ -25,7 +25,7 @@ IDLE = timedelta(minutes=1)
 no other job waits."""
 
 _DOUBLED = 5
-"""The most doublings, after which `IDLE` reaches half of `MOST`."""
+"""How often a pause is doubled at most. After that many doublings, `IDLE` has grown to half of `MOST`."""
 
 REMEMBERED = timedelta(hours=24)
 """Failures are forgotten after this time without a further attempt."""
@@ -34,7 +34,7 @@ COUNTED = timedelta(hours=2)
 """Time after the last failure for which a breaker counts as failing work. This time is longer than any pause."""
 
 NOT_ITS_FAULT = frozenset({"no-executors"})
-"""Types of errors of a worker that are not the table's fault."""
+"""Types of errors that a worker reports and that are not the table's fault."""
 
 
 class BreakerState(StrEnum):
@@ -62,8 +62,8 @@ class Breaker(Record):
         return BreakerState.OPEN if now < self.next_try_at else BreakerState.HALF_OPEN
 
     def put_off(self, pressure: Pressure) -> datetime:
-        """Returns when the next attempt may start, given how many other tables fail now. An attempt that somebody has
-        requested may start at once (`next_try_at` is then the time of the failure)."""
+        """Returns when the next attempt may start while this many other tables fail. An attempt that somebody has
+        requested may start at once; `next_try_at` is then the time of the failure."""
         if self.next_try_at <= self.failed_at or not pressure.others_wait:
             return self.next_try_at
         return max(self.next_try_at, self.failed_at + _pause(self.seconds / self.failures, self.failures, pressure))
@@ -79,9 +79,9 @@ class Breaker(Record):
 
 @dataclass(frozen=True)
 class Pressure:
-    """The state of a worker group."""
+    """How scarce the slots of a worker group are."""
 
-    failing: int = 0  # Breakers that are not closed, without the one in question.
+    failing: int = 0  # The group's other breakers that are not closed.
     slots: int = 1  # Slots of living workers.
     others_wait: bool = True  # Whether any job of the group is due, or others have needed all slots recently.
 
@@ -101,7 +101,7 @@ def after_failure(
     pressure: Pressure,
     now: datetime,
 ) -> Breaker:
-    """Returns the breaker after a failed attempt. `job` is in its state at the lease."""
+    """Returns the breaker after a failed attempt. `job` is the job as it was leased."""
     if before is not None and now - before.failed_at > REMEMBERED:
         before = None
     seconds = slot_seconds(job, now)
@@ -132,8 +132,8 @@ def slot_seconds(job: Job, now: datetime) -> float:
 
 
 def _pause(seconds: float, failures: int, pressure: Pressure) -> timedelta:
-    """Returns the pause with which `failing` tables like this one get a tenth of the slots together. Each further
-    failure in a row doubles the pause, because the next attempt is unlikely to succeed."""
+    """Returns a pause so long that all failing tables together get a tenth of the slots, if each fails like this one.
+    Each further failure in a row doubles the pause, because the next attempt is unlikely to succeed."""
     tries = SHARE * (pressure.failing + 1) / max(pressure.slots, 1)
     longer = 2 ** min(failures - 1, _DOUBLED)
     pause = min(seconds * max(tries - 1, 0.0) * longer, MOST.total_seconds())

@@ -24,7 +24,7 @@ _t = schema.turns
 MENDED_AT: Reading[datetime | None] = rows_of(
     tuple[datetime | None], sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
 ).then(lambda rows: rows[0][0] if rows else None)
-"""Reads since when failures of a table's jobs count."""
+"""Reads the time since which failures of a table's jobs count."""
 _breakers = Documents(Breaker, _b)
 OF_TABLES = _breakers.all_of(
     _breakers.select().where(schema.among(_b.c.table_id, "of_tables"), _b.c.failed_at > sa.bindparam("failed_after"))
@@ -44,7 +44,7 @@ _OPEN = (
 _OPEN_KIND = _OPEN.where(_b.c.kind == sa.bindparam("of_kind"))
 
 _ALIKE = 20
-"""Maximum number of breakers that are half opened because another table with the same error has succeeded."""
+"""At most this many breakers are half opened when another table that had the same error succeeds."""
 
 
 def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
@@ -98,7 +98,7 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt of one kind of job, or of all kinds, start now, and makes due the jobs that wait for it.
+    """Lets the next attempt of one kind of job, or of all kinds, start now. Makes the jobs due that wait for this.
 
     `next_try_at` becomes the time of the failure, which marks the attempt as requested (`Breaker.put_off`).
     """
@@ -110,8 +110,8 @@ def half_open(connection: Connection, table_id: str, now: datetime, *, kind: Job
 
 
 def mended(connection: Connection, table_id: str, now: datetime) -> None:
-    """Half opens all breakers of a table that was repaired or changed, and makes policies forget the failures of
-    earlier jobs."""
+    """Half opens all breakers of a table that was repaired or changed. Policies no longer count failures of earlier
+    jobs."""
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)

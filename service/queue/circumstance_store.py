@@ -32,7 +32,7 @@ AT_LEASE: dict[str, Any] = {
     "jobs_before": sa.select(_w.c.jobs_taken).where(_w.c.id == sa.bindparam("of_worker")).scalar_subquery(),
     "jobs_beside": _HELD_BESIDE,
 }
-"""Values of a new attempt `of_job` that `of_worker` has just leased."""
+"""The values of a new attempt. The job `of_job` has just been leased to the worker `of_worker`."""
 
 _TAKEN = _w.update().where(_w.c.id == sa.bindparam("of_worker")).values(jobs_taken=_w.c.jobs_taken + 1)
 _AT_END = sa.select(_a.c.jobs_before, _a.c.jobs_beside, _HELD_BESIDE.label("at_end")).where(
@@ -41,8 +41,8 @@ _AT_END = sa.select(_a.c.jobs_before, _a.c.jobs_beside, _HELD_BESIDE.label("at_e
 
 
 def count_lease(connection: Connection, worker_id: str) -> None:
-    """Counts a job that the worker has leased, after `AT_LEASE` was stored. The row of the worker, for which leases of
-    its other slots wait, is written at the end of the transaction."""
+    """Counts a job that the worker has leased; `AT_LEASE` has to be stored before. The worker's row is written only at
+    the end of the transaction, because leases of the worker's other slots wait for that row."""
     engine.at_end(connection, _count, worker_id)
 
 
@@ -52,8 +52,8 @@ def _count(connection: Connection, worker_ids: list[str]) -> None:
 
 
 def at_end(connection: Connection, job: Job) -> Circumstances:
-    """Returns the circumstances of an attempt that ends now. The number of jobs beside it is the mean of that at the
-    lease and that at the end."""
+    """Returns the circumstances of an attempt that ends now. The number of jobs beside it is the mean of the numbers at
+    its lease and at its end."""
     known = {"of_job": job.id, "of_attempt": job.attempt, "of_worker": job.worker_id}
     row = connection.execute(_AT_END, known).one_or_none()
     if row is None or row.jobs_before is None:

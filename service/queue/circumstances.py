@@ -1,5 +1,5 @@
-"""The circumstances of an attempt: how warm its worker is, and how busy. Jobs on the same files take longer in a worker
-that has just started, and beside other jobs."""
+"""The circumstances of an attempt: how many jobs its worker has run before (a warm worker has run many), and how many
+it runs at the same time. The same work takes longer in a worker that has just started, and beside other jobs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _BEFORE = (1, 2, 4, 8, 16, 32)
-"""Lower ends of all classes but the first: workers that have run fewer jobs are alike. The last class is warm."""
+"""Attempts are classified by the jobs that their worker has run before. These are the lower bounds of all classes but
+the first one. Workers of the last class are warm."""
 
 _BESIDE = (0.25, 1.0, 2.0, 4.0)
-"""The same for the number of jobs beside an attempt. The first class is alone."""
+"""The lower bounds of classes by the number of jobs beside an attempt. An attempt of the first class runs alone."""
 
 _MOST = math.log(8)
-"""No factor is larger: more than that has another cause."""
+"""The logarithm of the largest factor, because a job that is even slower has another cause."""
 
-# A factor is drawn towards 1, as if this many further jobs had taken exactly the expected amount.
+# Each factor is moved towards 1, as if this many further jobs had taken exactly the expected amount.
 _DOUBT = 3.0
-# Two factors explain one another, so each is fitted to what the other has left, this many times.
+# The factors by jobs before and by jobs beside overlap. So each is fitted to the errors that the other one leaves, in
+# turn, this many times.
 _ROUNDS = 3
 
 
 class Circumstances(NamedTuple):
-    """How many jobs the worker had taken before, and how many it ran beside this one on average; None if unknown."""
+    """How many jobs the worker had leased before this one, and how many others it ran meanwhile on average. None means
+    unknown."""
 
     jobs_before: int | None = None
     jobs_beside: float | None = None
@@ -40,8 +43,9 @@ UNKNOWN = Circumstances()
 
 @dataclass(frozen=True, slots=True)
 class Slowness:
-    """The factors by which circumstances make jobs slower, as logarithms for each class: `cold` by jobs before, `busy`
-    by jobs beside. `usual` is that of most attempts, which stands for unknown circumstances."""
+    """The factors by which circumstances make jobs slower, as logarithms: `cold` for each class of jobs before, `busy`
+    for each class of jobs beside. `usual` is the median over the known attempts. It is taken if circumstances are
+    unknown."""
 
     cold: tuple[float, ...] = (0.0,) * (len(_BEFORE) + 1)
     busy: tuple[float, ...] = (0.0,) * (len(_BESIDE) + 1)
@@ -68,8 +72,9 @@ class Slowness:
 
 
 def slowness(known: Sequence[tuple[Circumstances, float]]) -> Slowness:
-    """Returns what the circumstances explain of the errors of attempts: the logarithms of actual amounts divided by
-    expected ones. Medians count, so single slow jobs change little. A colder or busier worker is never faster."""
+    """Returns the part of the errors that circumstances explain. An error is the logarithm of an attempt's actual
+    amount divided by the expected one. Medians count, so single slow jobs change little. A colder or busier worker is
+    never faster."""
     usable = [
         (bisect_right(_BEFORE, given.jobs_before), bisect_right(_BESIDE, given.jobs_beside), error)
         for given, error in known
@@ -84,8 +89,8 @@ def slowness(known: Sequence[tuple[Circumstances, float]]) -> Slowness:
 
 
 def _factors(errors: Sequence[tuple[int, float]], number: int, *, warmest: int) -> tuple[float, ...]:
-    """Returns the logarithm of the factor of each class, compared with the class at the end `warmest`, or with the one
-    nearest to it that is known."""
+    """Returns the logarithm of the factor of each class. Errors are compared with those of the class at the index
+    `warmest` (0 or -1), or else with those of the nearest class for which errors are known."""
     of_class: defaultdict[int, list[float]] = defaultdict(list)
     for place, error in errors:
         of_class[place].append(error)

@@ -1,4 +1,4 @@
-"""The cost of an attempt at a job: what ended ones have taken, and what the next one is expected to take."""
+"""The cost of an attempt at a job: what ended attempts have taken, and what the next attempt is expected to take."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DEFAULT_SECONDS = 30.0
 
 
 class CostPart(StrEnum):
-    """A part of the cost that is learned. An ended attempt and its row in the database have members of these names. The
-    answer of a worker has them too, but without the seconds, which the service itself measures from the lease on."""
+    """A part of the cost that is learned. An ended attempt and its row in the database have members of these names. A
+    worker's report has them too, except the seconds, which the service itself measures from the lease on."""
 
     SECONDS = "seconds"
     CPU_SECONDS = "cpu_seconds"
@@ -25,7 +25,7 @@ class CostPart(StrEnum):
 
     @property
     def depends_on_circumstances(self) -> bool:
-        """Whether a warm or an idle worker needs less of it."""
+        """Whether a warm worker, or one without other jobs, needs less of this part."""
         return self in (CostPart.SECONDS, CostPart.CPU_SECONDS)
 
     @property
@@ -35,7 +35,7 @@ class CostPart(StrEnum):
 
     @property
     def most(self) -> float:
-        """No sound attempt takes more."""
+        """An attempt that has taken more is an error of measurement."""
         return 366 * 86_400.0 if self is CostPart.SECONDS else 2.0**50
 
 
@@ -66,7 +66,7 @@ class Range(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Expected cost of an attempt, from its lease to its end. Eight of ten attempts take from `low` to `high` seconds.
-    `gib` is the memory of the slot, 0 if workers do not report it. `further` has the other parts that are learned."""
+    `gib` is the memory of the slot; it is 0 if workers do not report it. `further` has the other learned parts."""
 
     seconds: float
     low: float
@@ -110,8 +110,8 @@ class Ended:
     circumstances: Circumstances = UNKNOWN
 
     def took(self, part: CostPart) -> float | None:
-        """Returns the amount, None if it is not known. A job that has moved no bytes says nothing about the bytes of
-        others: it had nothing to do."""
+        """Returns the amount; None if it is not known. A job that moved no bytes had nothing to do, so its bytes do not
+        count as known."""
         found: float | None = getattr(self, part.value)
         if found is None or (not part.depends_on_circumstances and not found):
             return None

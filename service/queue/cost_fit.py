@@ -1,5 +1,5 @@
-"""The fit of what jobs take, such as seconds: an amount for each job, plus one for each GiB and one for each file that
-it works on, and by which factor circumstances change that."""
+"""The fit of what jobs take, such as seconds. A job takes a constant amount, plus an amount for each GiB and one for
+each file that it works on, times a factor of its circumstances."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 _GIB = 2.0**30
 _STEPS = 10
-# A fit with one more coefficient is taken only if its error is smaller by this share.
+# A fit with one more coefficient is used only if its error is smaller by this share.
 _WORTH = 0.03
-# Fit and factors of circumstances are fitted in turn, this number of times.
+# The amounts and the factors of circumstances are fitted in turn, this many times.
 _TURNS = 2
 # Sums of errors that differ by less count as equal.
 _LEAST_GAIN = 0.01
-# A usual error, as a logarithm; a larger one tells of an outlier.
+# A usual error, as a logarithm. A job with a larger error is an outlier.
 _USUAL = 0.15
 _LEAST = 0.001
-# A solution that expects less than this share of an amount is on its way to a better one.
+# While the solution is improved, no expected amount is less than this share of the actual one.
 _LEAST_SHARE = 0.05
 
 
@@ -42,8 +42,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What each job takes, each GiB of its files, and each file, in a worker that is warm and runs no other job.
-    `most_bytes` is the size of the largest known job."""
+    """The amounts per job, per GiB of its files, and per file, in a warm worker that runs no other job. `most_bytes` is
+    the size of the largest known job."""
 
     per_job: float = 0.0
     per_gib: float = 0.0
@@ -52,20 +52,20 @@ class Fit:
     slowness: Slowness = field(default_factory=Slowness)
 
     def of(self, work: Work, circumstances: Circumstances = UNKNOWN) -> float:
-        """Returns the amount; without circumstances that under the usual ones."""
+        """Returns the expected amount. Unknown circumstances count as the usual ones."""
         found = self.per_job + self.per_gib * work.bytes / _GIB + self.per_file * work.files
         return max(found, _LEAST) * self.slowness.of(circumstances)
 
     def error(self, observation: Observation, *, as_usual: bool = False) -> float:
-        """Returns the logarithm of the actual amount divided by the expected one; `as_usual` if the circumstances were
-        not known."""
+        """Returns the logarithm of the actual amount divided by the expected one. If `as_usual`, the expected amount
+        does not depend on the circumstances."""
         circumstances = UNKNOWN if as_usual else observation.circumstances
         return math.log(observation.amount / self.of(observation.work, circumstances))
 
 
 def fitted_with_circumstances(known: Sequence[Observation]) -> Fit:
-    """Returns the fit with factors of circumstances, as far as these make the sum of errors clearly smaller. `known`
-    must not be empty."""
+    """Returns a fit with factors of circumstances if these make the sum of errors clearly smaller, else one without.
+    `known` must not be empty."""
     plain = found = fitted(known)
     for _ in range(_TURNS):
         by_work = replace(found, slowness=Slowness())
@@ -88,11 +88,12 @@ def _sum_of(fit: Fit, known: Sequence[Observation]) -> float:
 
 
 def fitted(known: Sequence[Observation]) -> Fit:
-    """Returns the fit with the least sum of errors. No coefficient is negative, and one is 0 unless it makes the sum
-    clearly smaller. `known` must not be empty.
+    """Returns the fit with the least sum of errors. No coefficient is negative, and a coefficient that does not make
+    the sum clearly smaller is 0. `known` must not be empty.
 
-    An error is the logarithm of actual divided by expected. A half counts as much as the double then; among relative
-    errors the double counts more, so expectations would be too low. Outliers have little influence.
+    An error is the logarithm of the actual amount divided by the expected one. So half the expected amount counts as
+    much as twice that amount; if errors were relative, twice the amount would count more. Outliers have little
+    influence.
     """
     rows = np.array([(1.0, each.work.bytes / _GIB, each.work.files) for each in known])
     amounts = np.array([each.amount for each in known])
@@ -103,7 +104,7 @@ def fitted(known: Sequence[Observation]) -> Fit:
             error = _errors(amounts, rows @ coefficients).sum()
             if (coefficients >= 0).all() and error < least * (1 - _WORTH) - _LEAST_GAIN:
                 best, least = coefficients, error
-    # The last digits depend on the number of steps.
+    # Further digits would depend on the number of steps.
     per_job, per_gib, per_file = (float(f"{each:.9g}") for each in best)
     return Fit(per_job, per_gib, per_file, float(rows[:, 1].max() * _GIB))
 
@@ -111,8 +112,8 @@ def fitted(known: Sequence[Observation]) -> Fit:
 def _solved(rows: NDArray[Any], amounts: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
     """Returns the coefficients with the least sum of errors; those of other columns are 0.
 
-    Least squares are repeated. Each time the logarithm is replaced by its tangent at the previous solution, and
-    outliers of that get less weight. The first time all jobs are assumed to have taken what is expected.
+    Least squares are solved several times. Each time, the logarithm is replaced by its tangent at the previous
+    solution, and jobs that this solution fits badly get less weight. The first solution starts from the actual amounts.
     """
     found = np.zeros(3)
     expected, weights = amounts, np.ones(len(amounts))
@@ -125,8 +126,8 @@ def _solved(rows: NDArray[Any], amounts: NDArray[Any], columns: tuple[int, ...])
 
 
 def _errors(amounts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
-    """Returns the error of each job: nearly the square of the logarithm up to `_USUAL`, and ever less beyond it
-    (Cauchy's loss)."""
+    """Returns the error of each job by Cauchy's loss: nearly the square of the logarithm for errors up to `_USUAL`, and
+    less than the square for larger ones."""
     logarithms = np.log(np.maximum(expected, _LEAST) / amounts)
     found: NDArray[Any] = np.log1p((logarithms / _USUAL) ** 2)
     return found

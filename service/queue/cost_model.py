@@ -1,4 +1,4 @@
-"""The cost of jobs, learned from ended ones: what an attempt takes depends on the files that it works on."""
+"""The cost of jobs, learned from ended attempts. What an attempt takes depends on the files that it works on."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import DEFAULT_SECONDS, Basis, Cost, CostPart, Ended, Range
 from service.queue.cost_fit import Fit, Observation, fitted, fitted_as, fitted_with_circumstances
 
-# The numbers of latest jobs from which the fit of a kind, the factor of a shape and the factor of a table are made.
+# How many latest jobs are used for the fit of a kind, the factor of a shape, and the factor of a table.
 _MOST_OF_KIND, _MOST_OF_SHAPE, _MOST_OF_TABLE = 300, 40, 5
-# The factor of a shape is drawn towards 1, as if this number of further jobs had taken exactly the expected amount.
+# The factor of a shape is moved towards 1, as if this many further jobs had taken exactly the expected amount.
 _DOUBT = 3.0
-# The fit is made again once this share of its jobs is new.
+# The fit is computed again once this share of its jobs is new.
 _NEW_SHARE = 0.05
 # Share of the jobs that take less than the lower end of an interval, and more than the upper end.
 _OUTSIDE = 0.1
 # The factor between the expected amount and the ends of its interval while no error is known.
 _UNKNOWN = 3.0
-# The numbers that are kept of each job of a table: bytes, files, circumstances, and the amount of each part.
+# How many numbers are kept about each job of a table: bytes, files, circumstances, and the amount of each part.
 _FIRST = 2 + len(UNKNOWN)
 _STRIDE = _FIRST + len(CostPart)
 _PLACES = {part: place for place, part in enumerate(CostPart, _FIRST)}
@@ -33,11 +33,11 @@ _PLACES = {part: place for place, part in enumerate(CostPart, _FIRST)}
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The error of the expectations of one part, over the latest jobs from which they are learned. Errors are shares
-    of what a job took under its circumstances; None if too few jobs are known.
+    """How wrong the expectations of one part are, over the latest jobs from which they are learned. Errors are shares
+    of what a job took under its circumstances. They are None if too few jobs are known.
 
-    `of_other_tables` is the median error for tables that the model does not know, `of_known_tables` the one for tables
-    of which it knows the previous job.
+    `of_other_tables` is the median error for tables that the model does not know. `of_known_tables` is the median error
+    for tables whose previous job the model knows.
     """
 
     jobs: int
@@ -67,8 +67,8 @@ _UNKNOWN_SPREAD = _Spread()
 
 @dataclass
 class _OfPart:
-    """The fit of one part, and the spread of its errors: for tables that it does not know, and for tables of which it
-    knows the previous job."""
+    """The fit of one part, and the spread of its errors: `of_others` for tables that the fit does not know, `of_known`
+    for tables whose previous job it knows."""
 
     fit: Fit = field(default_factory=Fit)
     of_others: _Spread = _UNKNOWN_SPREAD
@@ -83,10 +83,11 @@ class _OfKind:
     of_shapes: defaultdict[str, deque[Ended]] = field(
         default_factory=lambda: defaultdict(lambda: deque(maxlen=_MOST_OF_SHAPE))
     )
-    # Numbers of each job; those that are not known are NaN, and amounts of a failed attempt are negative.
+    # The numbers of each job, one job after the other. An unknown number is NaN, and amounts of a failed attempt are
+    # negative.
     of_tables: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("f")))
     parts: dict[CostPart, _OfPart] = field(default_factory=dict)
-    # A cache of answers since the fit was made, by table id, because the outlook asks for the same jobs again and
+    # A cache of results since the fit was computed, by table id, because the outlook asks for the same jobs again and
     # again.
     answers: dict[str, tuple[Work, Cost]] = field(default_factory=dict)
     gib: float = 0.0
@@ -97,7 +98,7 @@ class _OfKind:
         return self.new > _NEW_SHARE * len(self.latest) or not self.parts
 
     def observed(self, part: CostPart) -> list[tuple[str, Observation]]:
-        """Returns the latest jobs of which the amount is known, by the ids of their tables."""
+        """Returns the latest jobs whose amount is known, each with the id of its table."""
         return [(each.table_id, found) for each in self.latest if (found := _observation(each, part))]
 
 
@@ -114,7 +115,7 @@ class CostModel:
         self._kinds: defaultdict[tuple[str, bool], _OfKind] = defaultdict(_OfKind)
 
     def learn(self, ended: Ended) -> None:
-        """Adds an attempt that has ended after all others."""
+        """Adds an attempt that has ended after all known ones."""
         known = self._kinds[ended.kind, ended.dry_run]
         known.answers.pop(ended.table_id, None)
         of_table = known.of_tables[ended.table_id]
@@ -127,7 +128,7 @@ class CostModel:
             known.new += 1
 
     def learn_older(self, ended: Ended) -> None:
-        """Adds an attempt that has ended before all others."""
+        """Adds an attempt that has ended before all known ones."""
         known = self._kinds[ended.kind, ended.dry_run]
         known.answers.pop(ended.table_id, None)
         of_table = known.of_tables[ended.table_id]
@@ -217,11 +218,11 @@ def _accuracy(known: _OfKind, part: CostPart) -> Accuracy:
 def _errors(
     observed: Sequence[tuple[str, Observation]], whole: Fit
 ) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows:
-    each for its circumstances, and for unknown ones.
+    """Returns two lists of errors: for tables that the fit does not know, and for jobs whose previous job on the same
+    table it knows. Each error is computed twice: for the attempt's circumstances, and for unknown ones.
 
-    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all, which also
-    has the factors of circumstances.
+    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit over all tables; it
+    also has the factors of circumstances.
     """
     halves: tuple[list[tuple[str, Observation]], list[tuple[str, Observation]]] = ([], [])
     numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in observed))}
@@ -256,8 +257,8 @@ def _interval(errors: Sequence[float]) -> tuple[float, float]:
 
 
 def _factor(fit: Fit, known: Sequence[tuple[Observation, bool]], doubt: float = 0.0) -> float:
-    """Returns the median of the actual amounts of attempts divided by the expected ones. The second member of each
-    observation says whether the attempt succeeded."""
+    """Returns the median of the actual amounts of attempts divided by the expected ones. The flag of each observation
+    says whether the attempt succeeded."""
     good: list[float] = []
     failed: list[float] = []
     for each, is_good in known:

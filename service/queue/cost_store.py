@@ -28,9 +28,9 @@ _t = schema.tables
 
 MOST_LEARNED = 50_000
 _AT_ONCE = 4000
-# Sizes are read again after this time.
+# Sizes of tables are read again after this time.
 _FRESH_SECONDS = 10.0
-# Larger numbers, which only a broken worker reports, are cut to this one, so that they fit into the column.
+# A larger number, which only a broken worker reports, is replaced by this one, so that it fits into the column.
 _MOST = 2**50
 _MOST_GIB = 1e6
 _ENDED_AFTER = sa.select(_c).where(_c.c.id > sa.bindparam("after")).order_by(_c.c.id).limit(_AT_ONCE)
@@ -40,8 +40,8 @@ _KINDS = {each.value: each for each in JobKind}
 
 @dataclass
 class Lessons:
-    """The cost model, and the position up to which ended attempts were read. Each reading is short, and goes from newer
-    to older attempts."""
+    """The cost model, and the positions between which ended attempts were read. A call reads the new attempts and some
+    older ones, so it is short."""
 
     model: CostModel = field(default_factory=CostModel)
     totals: dict[str, Totals] = field(default_factory=dict)
@@ -63,8 +63,8 @@ class Lessons:
             self.totals.update(snapshot_store.totals(connection, missing))
 
     def go_on(self, connection: Connection) -> None:
-        """Reads the attempts that have ended since the last reading, and some thousand older ones until there are
-        MOST_LEARNED."""
+        """Reads the attempts that have ended since the last call, and some thousand older ones as long as fewer than
+        MOST_LEARNED were read."""
         if self._first is not None:
             for row in connection.execute(_ENDED_AFTER, {"after": self._last}):
                 if _is_sound(row):
@@ -94,7 +94,8 @@ class Lessons:
         work: Work | None = None,
         circumstances: Circumstances = UNKNOWN,
     ) -> Cost:
-        """Returns the expected cost of a job that works on `work`, or on what the last poll suggests."""
+        """Returns the expected cost of a job. If `work` is None, the work is estimated from the last poll of the
+        table."""
         work = work or self._work(table_id, kind)
         return self.model.expected(table_id, kind, work, dry_run=dry_run, circumstances=circumstances)
 
@@ -128,13 +129,13 @@ def record(connection: Connection, ended: Ended, at: datetime) -> None:
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` attempts that ended before, and returns how many."""
+    """Deletes at most `limit` attempts that ended before `before`, and returns how many."""
     old = sa.select(_c.c.id).where(_c.c.ended_at < before).limit(limit)
     return connection.execute(_c.delete().where(_c.c.id.in_(old))).rowcount
 
 
 def _is_sound(row: sa.Row[Any]) -> bool:
-    """Returns whether the figures of an attempt are possible, because the model must not learn from a damaged row."""
+    """Returns whether the figures of an attempt are possible. The model must not learn from a damaged row."""
     amounts = ((part, getattr(row, part.value)) for part in CostPart)
     are_possible = all(amount is None or 0 <= amount < part.most for part, amount in amounts)
     circumstances = all(each is None or 0 <= each < _MOST for each in (row.jobs_before, row.jobs_beside))

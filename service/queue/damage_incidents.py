@@ -1,5 +1,5 @@
-"""Incidents for damages that a diagnosis, an audit or the checks after a job find: one for each type of damage, open
-until a later check no longer finds it."""
+"""Incidents about damage that a diagnosis, an audit or the checks after a job find. There is one incident for each type
+of damage, and it stays open until a later check no longer finds that damage."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from service.queue.job import Job, JobState
 def of_report(
     connection: Connection, job: Job, result: KindResult, now: datetime
 ) -> tuple[list[Incident], list[Incident]]:
-    """Returns the incidents to open and those to close after a successful job that has made checks: a diagnosis by the
-    table's own index, an audit, or one that has replaced file groups.
+    """Returns the incidents to open and those to close after a successful job that has checked the table: a diagnosis
+    by the table's own index, an audit, or a job that has replaced file groups.
 
     A damage counts as gone only if the check that had found it was made again. An incident that a user has closed is
     opened again only if the damage has changed.
@@ -44,8 +44,8 @@ def of_report(
 
 
 def by_type(findings: Iterable[DamageFound]) -> dict[str, DamageFound]:
-    """Returns one finding for each type, with the details of all. The hint is that of the first; there is no cure
-    unless it is the same for all."""
+    """Returns one finding for each type, with the details of all findings of the type. The hint is the first one's; a
+    cure is given only if it is the same for all."""
     found: dict[str, DamageFound] = {}
     for each in findings:
         if each.type and (known := found.get(each.type)):
@@ -57,7 +57,7 @@ def by_type(findings: Iterable[DamageFound]) -> dict[str, DamageFound]:
 
 
 def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Incident:
-    # The causing commit is unknown, so each damage gets a made-up instant of its own.
+    # An incident needs an instant. The commit that caused the damage is unknown, so each type gets an invented one.
     return Incident(
         id=tracker.new_id(),
         table_id=job.table_id,

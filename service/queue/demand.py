@@ -15,9 +15,7 @@ from service.queue.worker import Worker
 class Queued:
     jobs: int = 0
     startable: int = 0  # Jobs that a free slot would take at once. Only one writing job of each table counts.
-    bytes: int = (
-        0  # Total size of the tables of startable jobs, counted once each. Tables that were never listed count as 0.
-    )
+    bytes: int = 0  # Total size of the tables that have startable jobs. Tables that were never listed count as 0.
     oldest: datetime | None = None  # When the oldest startable job became due.
 
 
@@ -43,7 +41,8 @@ def demand(
     groups: Collection[str],
     now: datetime,
 ) -> dict[str, Demand]:
-    """Returns the demand of `groups` and of all others that have jobs or living workers, by name."""
+    """Returns the demand by name of the group: of `groups`, and of all other groups that have jobs or living
+    workers."""
     alive = [worker for worker in workers if worker.is_alive(now)]
     every = {*groups, *queued, *running, *(worker.info.group for worker in alive)}
     found = {}

@@ -22,7 +22,8 @@ def next_try_at(
     now: datetime,
 ) -> datetime:
     """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next attempt may
-    start. `job` is in its state at the lease, and still held. Dry runs, which only people request, change nothing."""
+    start. `job` is the job as it was leased, and still held. Dry runs change nothing, because only people request
+    them."""
     if job.dry_run:
         return now
     if outcome is AttemptOutcome.SUCCEEDED:
@@ -42,8 +43,8 @@ def next_try_at(
 
 
 def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
-    """Returns until when a due attempt has to wait if more tables fail now than when its time was set; None if it may
-    start. The wait is at most a minute; then it is checked again whether other jobs still need the slots."""
+    """Returns until when a due attempt has to wait because more tables fail now than when its time was set; None if it
+    may start. The wait is at most a minute. After that, the caller checks again whether other jobs need the slots."""
     breaker = None if job.dry_run else breaker_store.find(connection, job.table_id, job.kind, now)
     if breaker is None:
         return None
@@ -63,8 +64,8 @@ def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
 
 
 def _others_need_all(connection: Connection, job: Job, slots: int, now: datetime) -> bool:
-    """Returns whether other jobs needed all slots in the last minute, even if none waits at this moment: jobs would
-    soon wait for a slot that a failing attempt keeps for long."""
+    """Returns whether other jobs needed all slots in the last minute. If so, a failing attempt that keeps a slot for
+    long would soon make other jobs wait, even if none waits at this moment."""
     since = now - IDLE
     spent = lease_store.slot_seconds_of_others(connection, job.worker_group, since, now, without=job.table_id)
     return spent > max(slots - 1, 0) * IDLE.total_seconds()

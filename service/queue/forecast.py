@@ -16,7 +16,7 @@ from service.queue.slot_use import AT_LEAST, used_after
 _MOST_EXACT = 200
 
 _Ready = tuple[tuple[float, ...], str, int, float]
-"""The sort key of a due job, its id, its number, and since when it is due."""
+"""The sort key of a due job, its id, its index among all jobs, and the time at which it became due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class HeldSlot:
 
 @dataclass
 class Course:
-    starts: dict[str, float] = field(default_factory=dict)  # Seconds from now, of the jobs that start.
+    """The result of a simulation."""
+
+    starts: dict[str, float] = field(default_factory=dict)  # When each job starts, in seconds from now, by job id.
     wait: float = 0.0  # Longest wait for a slot while the table is free; infinite if a job never starts.
 
 
@@ -45,7 +47,7 @@ def course(
     spare: int = 0,
     most_wait: float = inf,
 ) -> Course:
-    """Returns the course of these jobs with this number of slots; the jobs that are `held` here take slots at first.
+    """Simulates when these jobs start with this number of slots. The jobs that are `held` here take slots at first.
 
     Jobs of policies (`is_last`) get no more than `slots`; submitted jobs also get the `spare` slots.
 
@@ -137,8 +139,8 @@ def course(
 
 def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
     """Returns the smallest number of slots with which no due job waits for a slot longer than `goal` seconds, but at
-    least the number of jobs that are held here. For a long queue the result is an upper bound, which assumes that with
-    n slots each job starts after the n-th part of all work."""
+    least the number of jobs that are held here. For a long queue the result is an upper bound: it assumes that with n
+    slots each job starts after the n-th part of all work."""
     due = [job for job in jobs if job.due <= 0.0]
     taken = sum(each.is_here for each in held)
     if not due:

@@ -25,7 +25,7 @@ from service.queue.outlook import Goals, Outlook, outlook
 
 log = logging.getLogger(__name__)
 
-# Largest share of the time to spend on computing.
+# At most this share of the time is spent on computing.
 _SHARE = 0.05
 _FRESH_SECONDS = 1.0
 # If the last computation took no longer than this, the call waits for a new one.
@@ -42,7 +42,7 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class Planned(NamedTuple):
-    """A job that could run. `work` is what it would work on; None means what the last poll of its table suggests."""
+    """A job that could run. `work` is what it would work on; None means the estimate by the last poll of its table."""
 
     table_id: str
     kind: str
@@ -54,8 +54,9 @@ class Forecaster:
 
     def __init__(self, goals: Goals | None = None) -> None:
         self.goals = goals or Goals()
-        # One thread at a time computes an outlook, decides to renew it, or uses the lessons. The last lock is held for
-        # single steps only, so that an expected cost does not wait for a whole outlook.
+        # Each lock lets in one thread at a time: to compute an outlook, to decide whether to renew it, and to use the
+        # lessons. The last lock is held for single steps only, so that an expected cost does not wait for a whole
+        # outlook.
         self._computing, self._renewing, self._learning = threading.Lock(), threading.Lock(), threading.Lock()
         self._last: Outlook | None = None
         self._began_at = self._ended_at = self._took = 0.0
@@ -71,10 +72,11 @@ class Forecaster:
         is_scaled: bool = False,
         most_age: timedelta = _MOST_AGE,
     ) -> Outlook:
-        """Returns the last outlook; if that is old, a new one is computed in the background for later calls. If the
-        queue is short, the call waits for a new outlook if the last one lacks one of these active jobs, or if an
-        external scaler uses it. If the queue is long, the call waits if the last outlook is older than `most_age`.
-        Raises DatabaseUnavailableError."""
+        """Returns the last outlook. If it is old, a new one is computed in the background for later calls.
+
+        If the queue is short, the call waits for a new outlook when the last one lacks one of these active jobs, or
+        when an external scaler uses the outlook. If the queue is long, the call waits when the last outlook is older
+        than `most_age`. Raises DatabaseUnavailableError."""
         asked = time.monotonic()
         if self._last is not None and len(self._last.jobs) < _SHORT:
             most_age = _MOST_AGE
@@ -99,7 +101,7 @@ class Forecaster:
             return self.costs_by(connection, jobs)
 
     def costs_by(self, connection: Connection, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
-        """Returns the expected cost of these jobs, of which there is at least one. Jobs of kinds about which nothing is
+        """Returns the expected cost of these jobs; there has to be at least one. Jobs of a kind about which nothing is
         learned yet are left out."""
         with self._learning:
             self._learn(connection)

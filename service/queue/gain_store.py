@@ -1,4 +1,5 @@
-"""Store of gains: the cost that each job of a policy was expected to save readers, and the cost that it has saved."""
+"""Store of gains. A gain is the cost that a job of a policy was expected to save readers, and the cost that it
+saved."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ARE_UNSEEN: Reading[bool] = rows_of(
     .where(_g.c.table_id == sa.bindparam("of_table"), _g.c.overhead_after.is_(None), _g.c.ended_at.is_not(None))
     .limit(1),
 ).then(bool)
-"""Reads whether `record_overhead` may find anything to store."""
+"""Reads whether a job of the table still lacks the value that `record_overhead` stores."""
 
 
 def expect(connection: Connection, job: Job, gain: Gain, overhead: float) -> None:
@@ -50,8 +51,8 @@ def end(connection: Connection, job_id: str, saved_seconds: float, at: datetime)
 
 
 def record_overhead(connection: Connection, table_id: str, overhead: float, polled_at: datetime) -> None:
-    """Stores the overhead of reads that a poll has found with the jobs that had ended before, unless an earlier poll
-    did."""
+    """Stores the overhead of reads that a poll has found. It goes to each job that had ended before the poll and has no
+    such value yet."""
     connection.execute(_SEEN, {"of_table": table_id, "polled_at": polled_at, "overhead_after": overhead})
 
 

@@ -18,20 +18,20 @@ from service.queue.job import Job
 _WINDOW = "the next maintenance window"
 
 LOOK_AGAIN = timedelta(seconds=15)
-"""Time until the next check, because a pause may end, and a policy may be changed, at any time."""
+"""Time until the next check. A pause may end at any time, and a policy may change at any time."""
 
 
 @dataclass(frozen=True)
 class HeldBack:
-    """A job that is held back; `because` reads after the words "waits for"."""
+    """Until when a job is held back, and why. `because` continues the words "waits for"."""
 
     until: datetime
     because: str
 
 
 def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> HeldBack | None:
-    """Returns why a due job must not be retried now; None if it may. Submitted jobs may always be retried, and so may a
-    job for which writers were stopped."""
+    """Returns why a due job must not be retried now; None if it may be retried. A submitted job, or a job for which
+    writers were stopped, may always be retried."""
     if job.reason is None or job.attempt == 0 or job.hand_over is not None:
         return None
     frozen = lasting(freeze_store.not_ended(connection, now), Subject.of(table), now)

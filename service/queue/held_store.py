@@ -28,20 +28,20 @@ _KEPT_OUT = _WAITING.where(_j.c.error["type"].as_string().in_(_OF_LOCK)).with_on
 
 
 def hold(connection: Connection, job_id: str, *, until: datetime, because: str | None = None) -> None:
-    """Delays a queued job, which the caller has locked. `because` is None if the breaker states the reason."""
+    """Delays a queued job. The caller has locked the job. `because` is None if the breaker states the reason."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(not_before=until, held_back=because))
 
 
 def release(connection: Connection, now: datetime) -> None:
-    """Makes the jobs due that were held back. Jobs that still have to wait are held back again."""
+    """Makes the jobs due that were held back. A job that still has to wait is held back again later."""
     is_held_back = sa.and_(schema.JOB_IS_QUEUED, _j.c.held_back.is_not(None))
     connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
 
 
 def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, str | None]:
-    """Returns the tables, among all or these, with a queued job that takes the table's lock, unless a worker holds such
-    a job. The values are the error types of the jobs' last attempts; if a table has several, one about the lock is
-    preferred."""
+    """Returns the tables, among all or these, that have a queued job that takes the table's lock, while no worker holds
+    such a job. The values are the error types of the jobs' last attempts. If a table has several, an error about the
+    lock is preferred."""
     rows = (
         connection.execute(_WAITING)
         if table_ids is None
@@ -55,8 +55,8 @@ def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None =
 
 
 def kept_out(connection: Connection) -> set[str]:
-    """Returns the tables, among those of `waiting_for_lock`, whose last attempt found the lock held or its server
-    away."""
+    """Returns the tables, among those of `waiting_for_lock`, whose last attempt found that the lock was held or that
+    its server did not answer."""
     return set(connection.execute(_KEPT_OUT).scalars())
 
 
@@ -71,14 +71,14 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
 def begun_or_locked_out(
     connection: Connection, locks: Collection[str], table_ids: Collection[str] | None = None
 ) -> list[Job]:
-    """Returns the jobs that have begun, of all tables or of these, and the queued jobs of the tables whose `locks` hold
-    them back, even if these were never tried."""
+    """Returns the jobs that have begun, of all tables or of these. Adds the queued jobs that are held back by their
+    tables' `locks`, even jobs without an attempt."""
     jobs = [*job_store.begun(connection, table_ids), *locked_out(connection, locks)]
     return list({job.id: job for job in jobs}.values())
 
 
 def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes due the queued jobs that found the table's lock held or its server away."""
+    """Makes the queued jobs due that found that the table's lock was held or that its server did not answer."""
     is_locked_out = _j.c.error["type"].as_string().in_(_OF_LOCK)
     is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
     connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))

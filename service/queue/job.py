@@ -19,7 +19,8 @@ from service.model.record import Record
 
 
 class JobState(StrEnum):
-    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
+    """States: queued -> leased (a worker took the job) -> running (the worker sent a heartbeat) -> succeeded | failed |
+    cancelled.
 
     After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether it
     committed. The next poll of the table's timeline settles it (`service.queue.unknown_outcomes`).
@@ -59,7 +60,7 @@ class AttemptOutcome(StrEnum):
 
 class JobVerdict(StrEnum):
     """The finding of an ended job. `ready`: a dry run has made a plan that can be executed. `refused`: the job was
-    refused, or would be. `nothing_to_do`: there was no work."""
+    refused, or a dry run found that it would be. `nothing_to_do`: there was no work."""
 
     READY = "ready"
     REFUSED = "refused"
@@ -67,8 +68,8 @@ class JobVerdict(StrEnum):
 
 
 def verdict_of(state: JobState, *, dry_run: bool, refused: bool, nothing_to_do: bool) -> JobVerdict | None:
-    """Returns the verdict of an ended dry run, and of another ended job if it was refused or had nothing to do; else
-    None. `refused` and `nothing_to_do` come from the job's result."""
+    """Returns the verdict of an ended job. A job that is no dry run has a verdict only if it was refused or had nothing
+    to do; otherwise the result is None. `refused` and `nothing_to_do` come from the job's result."""
     if state not in (JobState.SUCCEEDED, JobState.FAILED):
         return None
     if refused:
@@ -81,7 +82,7 @@ def verdict_of(state: JobState, *, dry_run: bool, refused: bool, nothing_to_do: 
 
 
 def mutates(kind: JobKind, *, dry_run: bool) -> bool:
-    """Returns whether such a job writes to the table. Two such jobs are never leased at the same time on one table."""
+    """Returns whether such a job writes to the table. On one table, only one job that writes is leased at a time."""
     return not dry_run and KINDS[kind].writes
 
 
@@ -101,8 +102,8 @@ class Attempt(Record):
     ui_url: str | None = None  # The UI of that application, while it runs.
 
     def spark_url(self, template: str | None) -> str | None:
-        """Returns the address of the Spark application: from the template, which also serves ended applications, or
-        else as the worker has reported it."""
+        """Returns the address of the Spark application. It is made from the template, whose server also shows ended
+        applications; without a template it is the address that the worker has reported."""
         return filled(template, self.application_id) if template and self.application_id else self.ui_url
 
 
@@ -176,12 +177,12 @@ class Job(Record):
     ] = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    # True while a queued job must not be leased, because its writers have not been stopped yet (`hand_over`).
+    # True while a queued job must not be leased, because the table's writers have not been stopped yet (`hand_over`).
     waits_for_writers: bool = False
     hand_over: HandOver | None = None
     worth: Annotated[
         float | None,
-        Spec("Processor seconds that readers have paid for each second of its work so far; null if unknown"),
+        Spec("Processor seconds that readers have paid for its delay, per second of its work; null if unknown"),
     ] = None
     starts_by: Annotated[datetime | None, Spec("When it begins to go before other jobs, whatever these save")] = None
     held_back: str | None = None  # The pause or window because of which a due further attempt waits.
@@ -192,7 +193,7 @@ class Job(Record):
 
     @property
     def parsed_result(self) -> KindResult:
-        """The result as far as this version knows it. Without a result no member is set."""
+        """The result, with the members that this version knows. Without a result no member is set."""
         return KINDS[self.kind].result.parse(self.result)
 
     @property
@@ -205,7 +206,7 @@ class Job(Record):
         return verdict_of(self.state, dry_run=self.dry_run, refused=bool(parsed.refusals), nothing_to_do=is_idle)
 
     def spent(self, attempts: Iterable[Attempt], now: datetime) -> Spent:
-        """Returns how long the job waited and worked until now, by all of its `attempts`."""
+        """Returns how long the job waited and worked until now. `attempts` are all of its attempts."""
         end = self.finished_at or now
         worked = sum(max(0.0, ((each.ended_at or end) - each.started_at).total_seconds()) for each in attempts)
         # The maximum keeps `waited` from becoming negative.
@@ -222,8 +223,8 @@ class Job(Record):
         return tuple(dict.fromkeys((*self.instants, *more)))
 
     def work_order(self, table: Table, timeout_seconds: float) -> WorkOrder:
-        """Returns the work order for the worker that leased this attempt. `timeout_seconds` counts if the job has no
-        limit of its own."""
+        """Returns the work order for the worker that leased this attempt. `timeout_seconds` is used if the job has no
+        time limit of its own."""
         return WorkOrder(
             job_id=self.id,
             attempt=self.attempt,

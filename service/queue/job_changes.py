@@ -16,7 +16,7 @@ from service.events.event import Event
 from service.queue import job_events, job_store
 from service.queue.job import AttemptOutcome, Job, JobState
 
-# A worker that reports one of these has undone its work; the work of a lost worker is in an unknown state.
+# A worker that reports one of these outcomes has undone its work. The work of a lost worker is in an unknown state.
 _UNDONE = (AttemptOutcome.FAILED, AttemptOutcome.CANCELLED)
 
 
@@ -48,7 +48,7 @@ def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime)
 def of_report(connection: Connection, before: Job, after: Job, outcome: AttemptOutcome, now: datetime) -> list[Event]:
     """Returns the events of a report: the start if not yet published, the end, and the outcome of an expansion."""
     table = table_store.get(connection, after.table_id)
-    # A short attempt may end before its first heartbeat; its start is published here.
+    # A short attempt may end before its first heartbeat, so its start is published here.
     events = [job_events.job_started(before, table, now)] if before.state is JobState.LEASED else []
     if after.state is JobState.QUEUED:
         return [*events, job_events.job_queued(after, table, now)]

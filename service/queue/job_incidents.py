@@ -40,7 +40,7 @@ def of_report(connection: Connection, before: Job, after: Job, result: KindResul
     if isinstance(result, RepairResult) and after.state is JobState.SUCCEEDED:
         reasons = (
             (result.cleared or (), f"repair {before.id} found all its rows in the right place"),
-            (result.waived or (), f"repair {before.id} left its rows where they are, as it was told to"),
+            (result.waived or (), f"repair {before.id} left its rows where they are, as its parameters say"),
         )
         closing = [
             each.closed(IncidentState.CLEARED, because, now)

@@ -26,7 +26,7 @@ _IN_ORDER = (_l.c.attempt, _l.c.number)
 
 @dataclass(frozen=True)
 class StoredLine:
-    """A line of the log of a job. `attempt` is the one that wrote it."""
+    """A line of the log of a job. `attempt` is the number of the attempt that wrote it."""
 
     at: datetime
     level: LogLevel

@@ -60,7 +60,7 @@ def submit(connection: Connection, job: Job) -> Job:
     """
     if job.idempotency_key and (earlier := _with_key(connection, job.table_id, job.idempotency_key)):
         return earlier
-    # The conflicting job may end between the insertion and the query for it: then retry.
+    # The conflicting job may end between the insertion and the query for it, so both are tried again.
     for _ in range(3):
         try:
             if connection.execute(_new_job(connection.dialect.name), _new_values(job)).first() is not None:
@@ -78,7 +78,7 @@ def submit(connection: Connection, job: Job) -> Job:
 
 @cache
 def _new_job(dialect: str) -> sa.Insert:
-    # Without an error upon a conflict, the insertion needs no savepoint, whose two messages would take as long.
+    # A conflict is no error of the statement, so the insertion needs no savepoint. A savepoint would double the time.
     return insert_into(dialect, _j).on_conflict_do_nothing().returning(_j.c.id)
 
 
@@ -146,7 +146,7 @@ def _page(
     if len(pairs) == 1:
         conditions += pairs[0]
     else:
-        # Each pair of kind and state is a query of its own, which reads only its own jobs by an index.
+        # Each pair of kind and state is a separate query, because an index then leads to its jobs alone.
         parts = [sa.select(_j.c.id).where(*conditions, *each).order_by(*newest).limit(most) for each in pairs]
         conditions = [_j.c.id.in_(sa.union_all(*(sa.select(each.subquery()) for each in parts)))]
     return together(JOBS.select().where(*conditions).order_by(*newest).limit(most))
@@ -180,8 +180,8 @@ _RENEW = (
 
 
 def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
-    """Counts the queued jobs of this group and priority that have a worth: first those with a higher worth, then
-    all."""
+    """Counts the queued jobs of this group and priority that have a worth. Returns the number of those with a higher
+    worth than this one, and the number of all."""
     is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
     found = connection.execute(
         sa.select(is_better, sa.func.count()).where(
@@ -218,8 +218,8 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
 
 
 def active_retry(connection: Connection, job_id: str) -> Job | None:
-    """Returns the active job that repeats this job, if there is one. Locks this job, so that concurrent calls find each
-    other's new job. Raises JobNotFoundError."""
+    """Returns the active job that repeats this job, if there is one. Locks this job, so that of two concurrent calls
+    the second one finds the job that the first one creates. Raises JobNotFoundError."""
     get(connection, job_id, for_update=True)
     query = JOBS.select().where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
     return JOBS.one(connection, query)
@@ -256,7 +256,7 @@ def unknown(connection: Connection, table_id: str) -> list[Job]:
 
 
 def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]:
-    """Returns the ids among these of tables that have jobs of unknown outcome."""
+    """Returns those of these tables that have jobs of unknown outcome."""
     return WITH_UNKNOWN.read(connection, {"of_tables": list(table_ids)})
 
 
@@ -331,7 +331,8 @@ def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
 
 
 def _excluding(connection: Connection, job: Job) -> Job | None:
-    """Returns the active job of the same kind, or else another active rewriting job; None if there is neither."""
+    """Returns the active job of the same kind, or else another active job that replaces file groups; None if there is
+    neither."""
     query = JOBS.select().where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
     others = JOBS.many(connection, query)
     same_kind = [other for other in others if other.kind is job.kind]

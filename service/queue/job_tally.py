@@ -1,4 +1,4 @@
-"""The counters of jobs: how long their attempts took, what they read and wrote, how long they waited for locks."""
+"""The counters of jobs: how long their attempts took, what these read and wrote, and how long they waited for locks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from service.queue.breaker import slot_seconds
 from service.queue.job import AttemptOutcome, Job
 
 ATTEMPTS = "job_attempts"
-"""Number of ended attempts, by kind, outcome, and the smallest bound in `BUCKETS` that their seconds do not exceed."""
+"""Number of ended attempts by kind, outcome, and the smallest bound of `BUCKETS` that the attempt's seconds do not
+exceed."""
 ATTEMPT_SECONDS = "job_attempt_seconds"
 LEASES_LOST = "leases_lost"
 LOCK_WAIT_SECONDS = "lock_wait_seconds"
@@ -26,13 +27,13 @@ BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
 
 _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
-# Larger numbers, which only a broken worker reports, are not counted, so that they do not spoil a counter for ever.
+# A larger number, which only a broken worker reports, is not counted, so that it does not spoil a counter for ever.
 _MOST = 2.0**50
 
 
 def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> list[Count]:
-    """Returns the counts of an attempt that has just ended; a dry run only counts if its lease was lost. `job` is as it
-    was leased, `result` is what the worker has reported."""
+    """Returns the counts of an attempt that has just ended. A dry run counts only if its lease was lost. `job` is the
+    job as it was leased, `result` is what the worker has reported."""
     kind = job.kind.value
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
@@ -49,8 +50,8 @@ def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datet
 
 
 def of_commits(commits: Iterable[Commit]) -> list[Count]:
-    """Returns the counts of new commits of table services, whether this service or a writer has run them: bytes
-    written, by kind of job."""
+    """Returns the bytes that new commits of table services have written, by kind of job. A table service may have run
+    as a job of this service, or in a writer."""
     services = [(_KINDS.get(each.operation or ""), each) for each in commits if each.is_news]
     return [Count(WRITTEN_BYTES, (kind.value,), amount(each.bytes_written)) for kind, each in services if kind]
 

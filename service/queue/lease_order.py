@@ -1,4 +1,4 @@
-"""The order of leases for forecasts. `lease_store` has the same in SQL; `test_forecast` compares both."""
+"""The order of leases for forecasts. `lease_store` has the same order in SQL; `test_forecast` compares both."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Candidate:
     priority: int
     created: float
     due: float  # When it may be leased at the earliest.
-    mutating: bool  # Workers hold only one such job of a table at a time.
+    mutating: bool  # Whether it writes the table. Workers hold only one such job of a table at a time.
     seconds: float
-    worth: float | None = None  # What readers have paid for each second of its work; None if unknown.
-    starts_by: float = float("inf")  # The time from which on the job starts before others, whatever these save.
+    worth: float | None = None  # `service.scheduling.worth`; None if unknown.
+    starts_by: float = float("inf")  # From this time on the job starts before others, whatever their worth.
     is_last: bool = False  # Whether it starts after other jobs of its priority, because a policy has submitted it.
 
 
 def turn(job: Candidate, used: float, now: float) -> tuple[float, ...]:
-    """Returns the sort key of due jobs: the smallest one starts first, among equal ones the smallest id. `used` is the
-    slot use of the table (`service.queue.slot_use`)."""
+    """Returns the sort key of a due job. The job with the smallest key starts first; if keys are equal, the job with
+    the smallest id. `used` is the slot use of the table (`service.queue.slot_use`)."""
     overdue = job.starts_by if job.starts_by <= now else float("inf")
     return (-job.priority, job.is_last, job.worth is not None, overdue, -(job.worth or 0.0), used, job.created)

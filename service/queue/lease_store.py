@@ -67,17 +67,17 @@ def take(
     only_submitted: bool = False,
 ) -> Job | None:
     """Leases the next due job of this worker group to `worker_id`; None when there is none. `may_start` is called last,
-    with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started. If
-    a call for the same `request_id` comes first, both return the same job.
+    when the job is locked. A job that it rejects is skipped. `only_submitted` leaves out jobs that the service itself
+    has submitted. Two calls with the same `request_id` return the same job.
 
     Jobs with a higher priority go first. Among equal ones the order is: submitted jobs before those of the service
     (only with `requested_first`); jobs of unknown worth; overdue jobs (`starts_by`); the highest worth; the table that
     has had the fewest slot-seconds of late (`service.queue.slot_use`), so that a table with many or long jobs does not
     starve others; the oldest job.
 
-    Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another one has
-    locked. If two calls lease jobs of the same table at the same moment, the constraint on held jobs fails one of them,
-    which repeats the query.
+    Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another call has
+    locked. If two calls lease jobs of the same table at the same moment, the constraint on held jobs fails one of the
+    calls, and this call repeats the query.
     """
     passed_over: list[str] = []
     first = _first_due(only_submitted, requested_first)
@@ -124,15 +124,15 @@ def take(
 
 
 def _undone_alone(connection: Connection) -> AbstractContextManager[object]:
-    """Lets the transaction go on after a statement that fails. SQLite itself undoes such a statement alone."""
+    """Undoes a statement that fails, but not the transaction. SQLite does so without a savepoint."""
     return nullcontext() if connection.dialect.name == "sqlite" else connection.begin_nested()
 
 
 def slot_seconds_of_others(
     connection: Connection, group: str, since: datetime, now: datetime, *, without: str
 ) -> float:
-    """Returns for how many seconds since `since` jobs of other tables than `without` have had slots of this worker
-    group. Only the last attempt of each job counts."""
+    """Returns how many slot-seconds of this worker group jobs have had since `since`. Jobs of the table `without` are
+    left out. Only the last attempt of each job counts."""
     taken = sa.select(_j.c.leased_at, _j.c.finished_at).where(
         _j.c.worker_group == group, _j.c.table_id != without, _j.c.leased_at.is_not(None)
     )
@@ -245,16 +245,16 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 
 def give_up(connection: Connection, worker_ids: str, token_id: str, at: datetime) -> int:
     """Moves the deadlines of a dead worker's jobs to `at`, and returns their number. `worker_ids` is the beginning of
-    its id. Jobs that were leased with another token than `token_id` belong to other workers."""
+    the worker's id. Jobs that were leased with another token than `token_id` belong to other workers."""
     is_its = sa.or_(_j.c.lease_token.is_(None), _j.c.lease_token == token_id)
     is_its &= _j.c.worker_id.startswith(worker_ids, autoescape=True)
     return connection.execute(_j.update().where(_IS_HELD, is_its).values(lease_deadline=at)).rowcount
 
 
 def _due(*, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:
-    """Selects the jobs that a free slot could take, in no order; `only_submitted` selects those that a spare slot could
-    take. `locked_out` includes jobs whose table's lock was last seen held. The parameters of the statement come from
-    `_due_now`."""
+    """Selects the jobs that a free slot could take, in no order. `only_submitted` selects those that a spare slot could
+    take. `locked_out` includes jobs of tables whose lock was held at its last check. `_due_now` has the parameters of
+    the statement."""
     other = schema.jobs.alias("other")
     # States are literals, because SQLite uses the small partial index of held jobs only with literals.
     states: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in HELD]
@@ -323,8 +323,8 @@ ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindpa
 """Selects a job whose lease has ended `now`."""
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
 _TABLES_OF_NEXT = _NEXT_DUE.with_only_columns(_j.c.table_id)
-# The Spark application comes from the worker's row. A worker that starts again has another id, so the row names the
-# application that runs the attempt.
+# The worker's row names the Spark application that runs the attempt, because a worker that starts again has another
+# id.
 _ATTEMPT = _a.insert().values(
     {
         each.name: sa.select(each).where(_w.c.id == sa.bindparam("of_worker")).scalar_subquery()

@@ -74,7 +74,7 @@ class LeaseConfig:
     backoff: BackOff
     lock_wait_seconds: float = 5.0  # Limit of waits for a lock that others hold, unless the table says otherwise.
     requested_first: bool = True  # Whether submitted jobs go before those of policies with the same priority.
-    looks_at_locks: bool = False  # Whether a lock that the last poll found held is checked before a job starts.
+    looks_at_locks: bool = False  # Whether a lock that was held at the last poll is checked before a job starts.
 
 
 def announce(database: Database, worker_id: str, info: WorkerInfo) -> None:
@@ -193,7 +193,7 @@ def _work_order(
     *,
     known: tuple[Registration, Sightings] | None = None,
 ) -> WorkOrder:
-    """`known` is what `_table_of` has read in this transaction."""
+    """Returns the order for the worker. `known` is what `_table_of` has read in this transaction."""
     table, sightings = known or _table_of(connection, job)
     if loses_batches(job.kind, job.params, table, sightings):
         # The job was submitted before the Flink job was detected.
@@ -215,7 +215,7 @@ def heartbeat(
     beat: Heartbeat,
     holder: Holder = NOBODY,
 ) -> HeartbeatAnswer:
-    """Extends the lease. A late heartbeat still counts, as long as the job has not been taken back."""
+    """Extends the lease. A heartbeat after the deadline still counts if the job has not been taken back."""
     now = database.clock()
     try:
         with writing(database.engine, quietly=True) as connection:
@@ -245,8 +245,8 @@ def report(
     contradiction: Problem | None = None,
     log: Sequence[LogLine] = (),
 ) -> Job:
-    """Ends the attempt; ends the job or queues it again. `contradiction` is the result of
-    `service.queue.verification`. A report that is repeated, because the answer was lost, changes nothing. Raises
+    """Ends the attempt, and ends the job or queues it again. `contradiction` is the result of
+    `service.queue.verification`. A worker whose answer was lost repeats its report, which then changes nothing. Raises
     LeaseLostError when this attempt of this holder does not hold the job."""
     now = database.clock()
     outcome = AttemptOutcome(result.outcome.value)
@@ -296,11 +296,11 @@ def report(
                 if state is JobState.SUCCEEDED:
                     adopted_index.register(connection, job, parsed, now)
                 if job.kind is JobKind.METADATA_TABLE and state is JobState.SUCCEEDED and not job.dry_run:
-                    # A compaction leaves nothing on the table's own timeline either.
+                    # A compaction of the metadata table leaves nothing on the table's own timeline either.
                     snapshot_store.forget_metadata_table(connection, job.table_id)
                 if state is JobState.UNKNOWN:
                     watch_store.start_over(connection, job.table_id, now)
-                # A poll locks these rows in the same order.
+                # A poll locks these rows in the same order, so there is no deadlock.
                 decision_times.wake(connection, job.table_id, now)
             case Retry(not_before, error, counts):
                 lease_store.put_back(
@@ -321,7 +321,7 @@ def report(
         outbox.publish(connection, events, now=now)
         attempt_figures.record(connection, job, outcome, parsed, now)
         outbox.count(connection, job_tally.of_attempt(job, outcome, parsed, now))
-    # The job itself may be due again, or another job of this table that waited for it.
+    # The job itself may be due again, or another job of the table that waited for this one.
     database.notifier.notify()
     job_trace.ended(ended)
     return ended

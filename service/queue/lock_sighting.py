@@ -10,7 +10,7 @@ from service.model.lock_state import LockState
 from service.model.record import Record
 
 FRESH = timedelta(minutes=1)
-"""An older check does not hold back jobs, because the checking process may have died."""
+"""A check that is older than this does not hold back jobs, because the process that checks may have died."""
 
 
 PATIENCE = timedelta(minutes=1)
@@ -29,7 +29,7 @@ class LockSighting(Record):
     holder: str | None = None
     since: datetime | None = None  # When the lock was taken, or when this holder or a silent server was first seen.
     detail: str = ""  # Why the state is unknown.
-    # A value that a live holder keeps changing, for locks where only this shows that the holder is alive.
+    # A value that a live holder keeps changing, for locks that show in no other way that the holder lives.
     token: str | None = None
     token_since: datetime | None = None  # When the present `token` was first seen.
 
@@ -38,7 +38,8 @@ class LockSighting(Record):
         return self.holds_back and self.looked_at is not None and self.looked_at > now - FRESH
 
     def held(self, now: datetime) -> str:
-        """Returns how long the lock has been held and by whom, as far as known, in the words of `jobs.hudi.lock`."""
+        """Returns how long the lock has been held and by whom, as far as this is known. `jobs.hudi.lock` has the same
+        words."""
         if self.state is not LockState.HELD:
             return f"whose server does not answer: {self.detail.removesuffix('.')}"
         since = f" for {duration(now - self.since)}" if self.since else ""

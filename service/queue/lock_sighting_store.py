@@ -19,7 +19,7 @@ _l = schema.lock_looks
 _r = schema.tables
 
 ANY_TO_WATCH = sa.select(sa.exists().where(schema.JOB_IS_QUEUED) | sa.exists().where(_l.c.table_id.is_not(None)))
-"""Selects whether a job is queued, or a lock is watched: without either, no lock has to be checked."""
+"""Selects whether a job is queued or a lock is watched. If neither is so, no lock has to be checked."""
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, LockSighting]:
@@ -40,7 +40,7 @@ def locked(looked_after: datetime | sa.BindParameter[datetime]) -> sa.Select[tup
 
 
 def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> None:
-    """Begins to check the locks of these tables; those that are checked already stay unchanged."""
+    """Begins to check the locks of these tables. Nothing changes for locks that are checked already."""
     if not table_ids:
         return
     new = {"next_look_at": sa.literal(now, schema.UtcDateTime), "holds_back": sa.false()}
@@ -54,7 +54,7 @@ def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> 
 def claim(
     connection: Connection, *, now: datetime, next_look_at: datetime, limit: int, without: Collection[str] = ()
 ) -> list[LockSighting]:
-    """Claims at most `limit` locks that are due for a check, longest due first. Claimed ones are due again at
+    """Claims at most `limit` locks that are due for a check, the longest due first. Claimed locks are due again at
     `next_look_at`, so a claim needs no release. Concurrent replicas claim different locks."""
     due = (
         sa.select(_l.c.table_id)

@@ -23,8 +23,8 @@ _FOREVER = float("inf")
 
 
 class HeldBack(StrEnum):
-    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped, the
-    table's lock is free, a pause ends, or a maintenance window opens."""
+    """Reasons why a queued job is not due. It is between two attempts, or it waits until the writers have stopped,
+    until the table's lock is free, until a pause ends, or until a maintenance window opens."""
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
@@ -37,7 +37,7 @@ class HeldBack(StrEnum):
 class JobOutlook:
     """The outlook of a job. Times are seconds after the time of the outlook."""
 
-    # None if a worker has the job, if it waits for something without a known end, or if its group has no ready worker.
+    # None if a worker has the job, if it waits for something whose end is unknown, or if its group has no ready worker.
     start: float | None
     end: float | None  # None if unknown.
     cost: Cost
@@ -46,7 +46,7 @@ class JobOutlook:
 
     @property
     def text(self) -> str:
-        """Returns a clause: "starts in about 8 min"."""
+        """Returns words such as "starts in about 8 min"."""
         about = " (a guess: no such job of this table has ended yet)" if self.cost.is_guess else ""
         if self.start:
             return f"starts in about {duration(self.start)}{about}"
@@ -62,7 +62,7 @@ class GroupOutlook:
 
     queued: int = 0
     held_back: Mapping[HeldBack, int] = field(default_factory=dict)
-    guesses: int = 0  # Due jobs whose duration is not learned from their own table.
+    guesses: int = 0  # Due jobs whose expected duration was not learned from jobs of their own table.
     slots: int = 0
     work_seconds: float = 0.0  # Total duration of the due jobs.
     wait_seconds: float | None = 0.0  # Time until the last due job starts; None without a slot.
@@ -136,8 +136,8 @@ def outlook(
     goals: Goals,
     now: datetime,
 ) -> Outlook:
-    """Returns the outlook. `queued` may have only the first of the queued jobs; `numbers` counts all of them by group.
-    `costs` are the expected costs of these jobs by id."""
+    """Returns the outlook. `queued` may have only the first of the queued jobs; `numbers` has the number of all queued
+    jobs by group. `costs` are the expected costs of the jobs by id."""
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
     for each in held:

@@ -15,9 +15,10 @@ from service.queue.lock_sighting import LockSighting
 
 
 def is_in_the_way(connection: Connection, job: Job, now: datetime) -> bool:
-    """Returns whether the job must wait for a check of the lock, which is then due at once. A poll reports only locks
-    that have been held for a minute. If the lock of the table is checked already, the poll is ignored. If a worker of
-    this service has left the lock, the job itself decides whether it may be removed."""
+    """Returns whether the job must wait for a check of the lock. If so, the check is due at once.
+
+    A poll reports only locks that have been held for a minute. If the lock of the table is checked already, the poll is
+    ignored. If a worker of this service has left the lock, the job itself decides whether the lock may be removed."""
     if not mutates(job.kind, dry_run=job.dry_run):
         return False
     seen = watch_store.polled_lock(connection, job.table_id)

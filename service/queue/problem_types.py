@@ -38,9 +38,9 @@ INSTANT_NOT_ARCHIVED: Final = ProblemType(
 )
 WITHDRAWN: Final = ProblemType(
     "withdrawn",
-    "The service withdrew the job before it began",
+    "The service withdrew the job before a worker took it",
     why="A policy had queued the job. Before a worker took it, automatic jobs were paused, the maintenance window "
     "closed, or an incident was opened.",
     example="Upkeep was paused.",
-    hint="The policy decides again when that has ended.",
+    hint="The policy decides again when the pause or the incident has ended, or when the next window opens.",
 )

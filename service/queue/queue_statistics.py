@@ -31,15 +31,16 @@ _OLDEST = (
 
 @dataclass(frozen=True)
 class QueueStatistics:
-    """`active` counts the jobs that have not ended or are of unknown outcome, by kind and state. `oldest` has, for each
-    worker group, when its oldest due job became due; jobs that wait for a retry or for the writers are left out."""
+    """`active` counts the jobs that have not ended or are of unknown outcome, by kind and state. `oldest` has the time
+    at which the oldest due job of each worker group became due. Jobs that wait for a retry or for the writers are not
+    due."""
 
     active: Mapping[tuple[str, str], int]
     oldest: Mapping[str, datetime]
 
 
 def groups(connection: Connection, now: datetime) -> list[str]:
-    """Returns the worker groups that have a job whose time has come."""
+    """Returns the worker groups that have a due job."""
     return list(connection.execute(_GROUPS, {"now": now}).scalars())
 
 

@@ -25,10 +25,11 @@ def waits_for(
     lock: LockSighting | None = None,
     breaker: Breaker | None = None,
 ) -> str | None:
-    """Returns what a job waits for; None if it has ended or waits for nothing. For a queued job the result is the first
-    reason that prevents its lease, in the order of the checks in `lease_store`; for a held job, what its present step
-    waits for. `of_table` are the held jobs of its table, `workers` all known workers; `lock` is the last sighting of
-    the table's lock, `breaker` the breaker of the table and this kind of job."""
+    """Returns what a job waits for; None if it has ended or waits for nothing.
+
+    A queued job waits for the first reason that prevents its lease, in the order of the checks in `lease_store`. A held
+    job may wait in its present step. `of_table` are the held jobs of its table, and `workers` are all known workers.
+    `lock` is the last sighting of the table's lock, and `breaker` belongs to the table and this kind of job."""
     if job.state in HELD:
         return job.progress.waits_for if job.progress else None
     if job.state is not JobState.QUEUED:
@@ -69,7 +70,7 @@ def waits_for(
 
 
 def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | None = None) -> str | None:
-    """Returns words for the table's lock and its holder if the job waits for the lock, at its worker or in the queue;
+    """Returns words for the table's lock and its holder if the job waits for the lock, in a worker or in the queue;
     else None. `lock` is the sighting that holds the job back."""
     if lock is not None and now is not None and job.state is JobState.QUEUED and lock.is_in_the_way(now):
         return f"{_LOCK}, {lock.held(now)}"
@@ -83,7 +84,7 @@ def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | Non
 
 
 _LOCK = "the table's lock"
-"""The beginning of the step of a worker that waits for the lock (`jobs.hudi.lock`)."""
+"""A worker that waits for the lock reports a step that begins with these words (`jobs.hudi.lock`)."""
 
 
 @lru_cache(maxsize=100)

@@ -43,7 +43,8 @@ class Recovered:
 
 
 def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
-    """Takes back up to 100 jobs. Every replica may run this at any time: each skips jobs that another has locked."""
+    """Takes back up to 100 jobs. Every replica may run this at any time: it skips jobs that another replica has
+    locked."""
     now = clock()
     with reading(engine) as connection:
         # The read comes first, so that the usual case takes no write lock.
@@ -84,7 +85,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
 
 def take_back(database: Database, worker_ids: str, token_id: str) -> None:
     """Takes back the jobs of a worker that is known to be gone, before its leases expire. `worker_ids` is the beginning
-    of its id, and `token_id` the token that it had."""
+    of the worker's id, and `token_id` is its token."""
     with writing(database.engine) as connection:
         given_up = lease_store.give_up(connection, worker_ids, token_id, database.clock() - timedelta(seconds=1))
     if given_up:
@@ -109,7 +110,7 @@ def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:
             )
             if state is JobState.UNKNOWN:
                 watch_store.start_over(connection, job.table_id, now)
-            # A poll locks these rows in the same order.
+            # A poll locks these rows in the same order, so there is no deadlock.
             decision_times.wake(connection, job.table_id, now)
             return state
         case Retry(not_before, error, _):

@@ -1,5 +1,5 @@
-"""Instants and files that the service and consumers still need. Jobs that remove old ones get them in their work
-orders."""
+"""Instants and files that the service and consumers still need. Jobs that remove old instants or files get this in
+their work orders."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from service.queue.job import Job
 
 
 def of_job(connection: Connection, job: Job, table: Registration, now: datetime) -> dict[str, Any]:
-    """Returns parameters that are added when a worker leases the job; empty for most kinds. `consumers` are the
-    consumers that have reported recently, each with its last instant. `seen` is the last instant that the service has
-    recorded. A later one must not be archived yet: if no poll has seen it before, its event is late, or is lost in
-    table version 6. `keep` are limits (`jobs.protocol.archival_limits`) for unresolved incidents, whose end is
-    recognized on the timeline."""
+    """Returns parameters that are added when a worker leases the job; empty for most kinds.
+
+    `consumers` are the consumers that have reported recently, each with its last instant. `seen` is the last instant
+    that the service has recorded. A later instant must not be archived yet: if no poll sees it on the active timeline,
+    its event is late, or is lost in table version 6. `keep` are limits (`jobs.protocol.archival_limits`) for unresolved
+    incidents, because the service finds the end of an incident on the timeline."""
     wanted = KINDS[job.kind].by_service()
     if not wanted:
         return {}

@@ -13,10 +13,10 @@ from service.model.backoff import BackOff
 from service.queue.job import Job, JobState
 from service.queue.problem_types import OUTCOME_UNKNOWN, WORKER_LOST
 
-# Waiting for a table's lock or for executors does no harm, and people may find who has them only the next day.
+# Waiting for a table's lock or for executors does no harm. People may find out only the next day who holds them.
 _HELD_FOR = timedelta(hours=24)
 _HELD = {TABLE_LOCKED, NoExecutorsError.type}
-# An attempt waits only seconds for the lock's server, but a restart of the server may take longer.
+# One attempt waits only seconds for the lock's server, but a restart of the server may take longer.
 _AWAY_FOR = timedelta(minutes=2)
 
 
@@ -39,9 +39,9 @@ class Retry:
 def after_result(
     job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random, contradiction: Problem | None = None
 ) -> End | Retry:
-    """Decides after a reported result. `job` is in its state at the lease, so its `attempt` is the one that has ended.
-    `contradiction` says why the timeline does not agree with a reported success. An unknown outcome is retried, because
-    only another attempt, which reads the timeline, can determine it."""
+    """Decides after a reported result. `job` is the job as it was leased, so its `attempt` is the one that has ended.
+    `contradiction` says why the timeline does not agree with a reported success. A job of unknown outcome is retried,
+    because the next attempt reads the timeline and so finds out the outcome."""
     match result.outcome:
         case Outcome.SUCCEEDED:
             if contradiction:
@@ -69,8 +69,8 @@ def after_result(
 
 
 def _counts(job: Job, error: Problem, now: datetime) -> bool:
-    """Returns whether the attempt counts towards the job's limit. One that waited for a lock, or for executors that
-    were given to others, does not."""
+    """Returns whether the attempt counts towards the job's limit. An attempt that waited for a lock, for its server, or
+    for executors that others have, counts only after a longer time (`_HELD_FOR`, `_AWAY_FOR`)."""
     if error.type in _HELD:
         return now - job.created_at > _HELD_FOR
     if error.type == LOCK_UNAVAILABLE:
@@ -79,7 +79,8 @@ def _counts(job: Job, error: Problem, now: datetime) -> bool:
 
 
 def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
-    """Decides after the lease has expired. There is no back-off: the next attempt finds what this one left behind."""
+    """Decides after the lease has expired. The retry needs no back-off, because it settles what this attempt left
+    behind."""
     lost = WORKER_LOST.because(f"Worker {job.worker_id} held attempt {job.attempt} of {job.max_attempts}.")
     if job.cancel_requested:
         return End(JobState.CANCELLED, with_leftovers(lost, job.instants))
@@ -95,7 +96,8 @@ def _undecided(job: Job, error: Problem) -> End:
 
 
 def cancelled_while_queued(job: Job) -> Problem | None:
-    """Returns the error of a job that is cancelled while queued: earlier attempts may have left instants behind."""
+    """Returns the error of a job that is cancelled while it is queued. It names instants that earlier attempts may have
+    left behind."""
     return with_leftovers(job.error, job.instants) if job.error else None
 
 

@@ -1,6 +1,7 @@
-"""The slot-seconds of each table, for a fair order by time instead of by number of jobs. The weight of slot-seconds
-halves with each `HALF_LIFE`. The column has the logarithm of the weighted sum at a fixed moment ("forward decay"), so
-the order of two tables does not depend on the time of the query, and the database can sort by the column."""
+"""The slot-seconds of each table, so that tables share slots fairly by time, not by number of jobs. The weight of
+slot-seconds halves with each `HALF_LIFE`. The column has the logarithm of the weighted sum, as of a fixed moment
+("forward decay"). So the order of two tables does not depend on the time of the query, and the database can sort by the
+column."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from service.db.upsert import upsert
 HALF_LIFE = timedelta(minutes=10)
 
 AT_LEAST = 1.0
-"""Seconds that every lease costs at its beginning, so that a table does not get all free slots at once."""
+"""Seconds that are charged for each lease when it begins, so that a table does not get all free slots at once."""
 
 _t = schema.turns
 _USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))
@@ -24,7 +25,7 @@ _USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))
 
 def used_after(before: float | None, seconds: float, at: float) -> float | None:
     """Returns the value of the column after a table has had a slot for `seconds` until `at`. `at` is in seconds since
-    the epoch, or since the moment to which `since` has moved `before`."""
+    the epoch; if `since` has converted `before` to another moment, `at` is in seconds since that moment."""
     if seconds <= 0:
         return before
     more = math.log2(seconds) + at / HALF_LIFE.total_seconds()

@@ -91,14 +91,14 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Submission:
-    """Result of `submit`. `is_new` is False when the idempotency key was used before; `job` is then the earlier one."""
+    """Result of `submit`. `is_new` is False when the idempotency key was used before; `job` is then the earlier job."""
 
     job: Job
     is_new: bool
 
 
 def submit(database: Database, permissions: Permissions, asked: JobRequest) -> Submission:
-    """Queues a job. Only one active job at a time may repeat the same earlier one.
+    """Queues a job. An earlier job can have only one active job that repeats it.
 
     Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, MetastoreForbiddenError,
     SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError, IncidentOpenError, or one

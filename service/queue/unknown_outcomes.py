@@ -18,9 +18,9 @@ from service.queue.job import Job, JobState
 def settle(connection: Connection, table_id: str, polled_at: datetime, now: datetime) -> list[Event]:
     """Ends the table's unknown jobs and returns their events. Call it when a poll has recorded the completed instants.
 
-    A job has succeeded if the last instant that it reported has completed, and jobs of its kind end with that;
-    otherwise it has failed. `polled_at` is when the poll began. If that was before the job's last attempt ended, the
-    poll proves nothing, so the table is polled once more.
+    A job has succeeded if the last instant that it reported has completed, and if jobs of its kind end with such an
+    instant; otherwise it has failed. `polled_at` is when the poll began. If the job's last attempt ended after that,
+    the poll proves nothing, so the table is polled once more.
     """
     events: list[Event] = []
     for job in job_store.unknown(connection, table_id):
@@ -38,6 +38,6 @@ def settle(connection: Connection, table_id: str, polled_at: datetime, now: date
 
 
 def _with_rest(job: Job) -> Problem | None:
-    """Returns the job's error with a note that its last instant proves no end."""
-    note = f"{job.instants[-1]} has completed, but more may be left to do: start the job again, which finishes it."
+    """Returns the job's error with a note that its last instant does not prove that the job is done."""
+    note = f"{job.instants[-1]} has completed, but more may be left to do. Start the job again; it does the rest."
     return replace(job.error, detail=f"{job.error.detail} {note}".strip()) if job.error else None

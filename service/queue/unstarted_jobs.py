@@ -28,9 +28,10 @@ WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
 
 
 def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:
-    """Withdraws the queued jobs that must not start while rows are misplaced, also manual ones. Returns the events. A
-    rewriting job that has begun stays, because its next attempt has to complete or undo what the last one left. A
-    cleaning leaves nothing to undo, so it is withdrawn even then."""
+    """Withdraws the queued jobs that must not start while rows are misplaced, including those that people have
+    submitted. Returns the events. A job that replaces file groups and has begun stays, because its next attempt has to
+    complete or undo what the last one left. A cleaning leaves nothing to undo, so it is withdrawn even if it has
+    begun."""
     queued = [
         job
         for job in job_store.queued(connection, table_id, HELD_BACK)

@@ -20,7 +20,7 @@ from service.queue.worker import Worker
 
 @dataclass(frozen=True)
 class Wait:
-    """The reason why a job waits. `what` it waits for is None if it does not wait. `breaker` is the breaker of its
+    """The reason why a job waits. `what` names it; None if the job does not wait. `breaker` is the breaker of the job's
     table and kind, if the job is queued."""
 
     at: datetime

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from jobs.contract import WorkerInfo, WorkerState
 
 ALIVE = timedelta(minutes=1)
-"""A worker counts as alive for this time after its last call. An idle worker calls three times in it (`jobs.worker`),
-others more often."""
+"""A worker counts as alive for this time after its last call. An idle worker calls three times within this time
+(`jobs.worker`), a busy worker more often."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _INFOS = Documents(WorkerInfo, _w)
 _Row = tuple[str, WorkerInfo, datetime, datetime, str | None]
 
 _PROBED = 9
-"""Number of workers, latest calls first, whose measured read rates count."""
+"""How many workers count for the read rates: those that have called last."""
 
 # Every job executes these statements, so they are built once.
 _IS_WORKER = _w.c.id == sa.bindparam("of_worker")
@@ -44,7 +44,7 @@ RATES: Reading[ReadRates] = rows_of(
 """Reads what `read_rates` returns."""
 
 _PRECISION = timedelta(seconds=5)
-"""Accuracy of `last_seen`. A coarse one saves writes, because workers call all the time."""
+"""Accuracy of `last_seen`. It is coarse to save writes, because workers call all the time."""
 
 
 _FAILED_FOR = timedelta(minutes=10)
@@ -91,7 +91,7 @@ EVERY = rows_of(_Row, _EVERY).then(_workers)
 
 
 def read_rates(connection: Connection) -> ReadRates:
-    """Returns the median read rates of the workers that have called last, as they have measured them."""
+    """Returns the medians of the read rates that the workers which have called last have measured."""
     return RATES.read(connection)
 
 

@@ -12,7 +12,7 @@ from service.lake.snapshot import Totals
 
 
 def work_of(kind: JobKind, totals: Totals) -> Work:
-    """Returns the work of a job without limits, as an estimate: the job itself finds out the real amount."""
+    """Returns an estimate of the work of a job without limits. The job itself finds out the real amount."""
     match works_on := KINDS[kind].works_on:
         case WorksOn.EVERYTHING:
             return Work(totals.base_bytes + totals.log_bytes, totals.base_files + totals.log_files)

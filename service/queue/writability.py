@@ -15,12 +15,12 @@ from service.queue import breaker_store
 from service.queue.job import Job, mutates
 
 _REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
-"""Types of errors (`jobs.errors`) of jobs to which the storage refused a write."""
+"""Types of errors (`jobs.errors`) that say that the storage refused a write."""
 
 
 def record(connection: Connection, job: Job, result: Result, parsed: KindResult, now: datetime) -> None:
-    """Stores with the table's snapshot whether workers can write, if the report of an attempt shows it. A worker tests
-    that before its first job on a table and after a refusal; a job that has committed has shown it."""
+    """Stores with the table's snapshot whether workers can write the table, if the report of an attempt shows it. A
+    worker tests this before its first job on a table and after a refusal. A job that has committed shows it too."""
     error = result.error
     is_writing = mutates(job.kind, dry_run=job.dry_run)
     reported = parsed.not_writable

@@ -1,1 +1,1 @@
-"""The registration of tables, with the examination that precedes it and the search for tables in a folder."""
+"""The registration of tables, the examination that precedes it, and the search for tables in a folder."""

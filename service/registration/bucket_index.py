@@ -1,4 +1,4 @@
-"""Verifies or detects the simple bucket index of a table and its number of buckets, which Hudi does not record in the
+"""Verifies or detects the simple bucket index of a table and its number of buckets. Hudi does not record these in the
 table."""
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 
-# If no index is claimed, this number of different hash codes must agree. One table in 2^32 would pass by chance if it
-# has two buckets.
+# If no index is claimed, this many different hash codes must agree with one number of buckets. A table with two buckets
+# passes by chance in one of 2^32 cases.
 ENOUGH_KEYS = 32
-# A record key with more fields is tried as a whole only, because each field doubles the number of choices.
+# If a record key has more fields, only all fields together are tried, because each field doubles the number of choices.
 MOST_FIELDS = 5
-# Far more buckets than any table has. A random file id that looks like a bucket's most likely has a greater number.
+# The limit is far above any table's number of buckets. A random file id that looks like that of a bucket most likely
+# has a greater number.
 MOST_BUCKETS = 1_000_000
 
 
@@ -48,8 +49,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result. `index` is None if there is no simple bucket index, or none that the keys prove; `warnings` then say
-    why."""
+    """The result. `index` is None if there is no simple bucket index, or if the keys do not prove it; `warnings` then
+    say why."""
 
     layout: BucketLayout
     index: BucketIndex | None = None
@@ -59,9 +60,9 @@ class Finding:
 def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
     """Returns the claim if nothing in the table contradicts it.
 
-    If there is a hashing config, its numbers count; the claimed number in the writers' options is then expected to be
-    out of date. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if the
-    keys single one out, `suggested_num_buckets`.
+    If there is a hashing config, its numbers are checked instead of the claimed number, because the number in the
+    writers' options is then expected to be out of date. Raises BucketIndexContradictedError with the members `checked`,
+    `mismatched`, `claimed` and, if exactly one number fits the keys, `suggested_num_buckets`.
     """
     layout = _layout(evidence)
     if claimed.num_buckets < 1:
@@ -78,12 +79,10 @@ def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
         raise _contradicted(claimed, len(claimed.hash_fields), len(unknown_fields), reason)
     outside = [s for s in evidence.slices if s.bucket is None]
     if outside:
-        raise _contradicted(
-            claimed, len(evidence.slices), len(outside), "file groups have file ids that are not those of buckets"
-        )
+        raise _contradicted(claimed, len(evidence.slices), len(outside), "file groups have file ids without a bucket")
     repeated = _repeated(evidence.slices)
     if repeated:
-        raise _contradicted(claimed, len(evidence.slices), repeated, "file groups share their bucket with another")
+        raise _contradicted(claimed, len(evidence.slices), repeated, "file groups share their bucket with another one")
 
     def num_buckets(partition_path: str) -> int:
         config = evidence.hashing_config
@@ -104,8 +103,8 @@ def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
 
 
 def detect(evidence: Evidence) -> Finding:
-    """Returns the simple bucket index that the keys prove: with all record key fields as hash fields (Hudi's default)
-    or with some of them. If several choices of fields fit the sampled keys, none is proved."""
+    """Returns the simple bucket index that the keys prove. The hash fields may be all record key fields, which is
+    Hudi's default, or some of them. If several choices of fields fit the sampled keys, none is proved."""
     layout = _layout(evidence)
     if layout.kind is not BucketIndexKind.SIMPLE:
         return Finding(layout)
@@ -120,8 +119,8 @@ def detect(evidence: Evidence) -> Finding:
 
 
 def _may_be(fields: tuple[str, ...], evidence: Evidence) -> bool:
-    """Returns whether enough keys lie in the buckets of their hash by these fields, for at least one number of
-    buckets."""
+    """Returns whether there are enough keys, and at least one number of buckets with which each lies in the bucket of
+    its hash by these fields."""
     codes = _codes(evidence.samples, fields)
     if codes is None or not _are_enough(codes):
         return False
@@ -176,8 +175,8 @@ def _unproven(layout: BucketLayout, because: str) -> Finding:
 
 
 def _layout(evidence: Evidence) -> BucketLayout:
-    """Returns the layout according to the file ids alone. A random id may look like a bucket's, so `SIMPLE` is a guess
-    until keys prove it."""
+    """Returns the layout according to the file ids alone. A random id may look like that of a bucket, so `SIMPLE` is a
+    guess until keys prove it."""
     slices = evidence.slices
     buckets = [s.bucket for s in slices if s.bucket is not None]
     if evidence.has_consistent_hashing:
@@ -198,7 +197,7 @@ def _layout(evidence: Evidence) -> BucketLayout:
 
 
 def _repeated(slices: Sequence[FileSlice]) -> int:
-    """Returns the number of file groups beyond one per partition and bucket."""
+    """Returns how many file groups there are beyond one for each partition and bucket."""
     return sum(count - 1 for count in Counter((s.partition_path, s.bucket) for s in slices).values())
 
 
@@ -211,7 +210,7 @@ def _codes(samples: Sequence[KeySample], fields: tuple[str, ...]) -> list[NDArra
 
 
 def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: Callable[[str], int]) -> tuple[int, int]:
-    """Returns how many keys were checked, and how many of them lie in another bucket than the computed one."""
+    """Returns how many keys were checked, and how many of them do not lie in the computed bucket."""
     checked = sum(len(sample.keys) for sample in samples)
     codes = _codes(samples, fields)
     if codes is None:
@@ -225,8 +224,8 @@ def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: C
 def _candidates(codes: Sequence[NDArray[np.int32]], evidence: Evidence) -> list[int]:
     """Returns every number of buckets that puts each sampled key into the bucket of its file, in ascending order.
 
-    N fits if it divides (code - bucket) of every key, that is, if it divides their greatest common divisor, and if it
-    exceeds every bucket id of the table. The true number is always among them, so a single candidate is the true one.
+    A number N fits if it exceeds every bucket id of the table, and if it divides (code - bucket) of every key, that is,
+    their greatest common divisor. The true number always fits, so if only one number fits, it is the true one.
     """
     divisor = 0
     for sample, code in zip(evidence.samples, codes, strict=True):
@@ -236,7 +235,7 @@ def _candidates(codes: Sequence[NDArray[np.int32]], evidence: Evidence) -> list[
         divisor = int(np.gcd.reduce(np.append(offsets, divisor)))
     lowest = 1 + max((s.bucket for s in evidence.slices if s.bucket is not None), default=0)
     if divisor == 0:
-        # Every larger number fits as well; callers only need to know that there is more than one.
+        # Every larger number fits too. Callers only need to know that there is more than one.
         return [lowest, lowest + 1]
     numbers = np.arange(lowest, min(divisor, MOST_BUCKETS) + 1)
     return [int(number) for number in numbers[divisor % numbers == 0]]

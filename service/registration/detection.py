@@ -24,8 +24,8 @@ from service.registration.key_sample import Sample, read_sample
 
 @dataclass(frozen=True)
 class Examination:
-    """The result of an examination. `base_path` is canonical: the same for all spellings of one location. `name` comes
-    from Hudi's properties. `marks` are the marks of engines outside the timeline; the first poll reads those of the
+    """The result of an examination. `base_path` is canonical: all spellings of one location have the same. `name` comes
+    from Hudi's properties. `marks` are the marks of engines outside the timeline; the first poll reads the marks of
     commits."""
 
     base_path: str
@@ -44,10 +44,10 @@ def examine(
 ) -> Examination:
     """Examines a table: reads properties, listings and at most eight base files. Writes nothing.
 
-    If `allowed_roots` is None, every location is allowed. `storage_options` are Hadoop's `fs.s3a.*`. The index is the
-    claimed one, if the sampled record keys support it. Without a claim, it is the one that they prove, or None. Raises
-    StorageUnsupportedError, PathForbiddenError, PathNotFoundError, NotAHudiTableError, TableUnsupportedError,
-    BucketIndexContradictedError, StorageError.
+    If `allowed_roots` is None, every location is allowed. `storage_options` are Hadoop's `fs.s3a.*`. If an index is
+    claimed, the sampled record keys must not contradict it. Without a claim, the index is the one that these keys
+    prove, or None. Raises StorageUnsupportedError, PathForbiddenError, PathNotFoundError, NotAHudiTableError,
+    TableUnsupportedError, BucketIndexContradictedError, StorageError.
     """
     base_path = canonical(location)
     storage = open_storage(base_path, storage_options, allowed_roots)
@@ -99,14 +99,14 @@ def _of_parts(config: TableConfig) -> Iterator[str]:
     if not config.flag("hoodie.populate.meta.fields", default=True):
         yield (
             "The table has no meta fields (`hoodie.populate.meta.fields=false`). Compaction by Hudi, cleaning, "
-            "archival, savepoints, the metadata table and a sync work, and an audit counts rows and compares keys "
-            "by their columns. Clustering, changes of the number of buckets, partition TTL and repair are refused: "
-            "they need the stored key of each row, and Hudi's own clustering makes such a table unreadable for "
+            "archival, savepoints, the metadata table and a sync work. An audit counts rows, and computes keys "
+            "from their columns. Clustering, changes of the number of buckets, partition TTL and repair are refused, "
+            "because they need the stored key of each row. Clustering by Hudi makes such a table unreadable for "
             "Spark SQL."
         )
     if config.is_backup:
         yield (
-            "Only the backup of hoodie.properties exists. Hudi reads the backup, but other readers find no table: copy"
+            "Only the backup of hoodie.properties exists. Hudi reads the backup, but other readers find no table. Copy"
             " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`."
         )
 
@@ -115,9 +115,9 @@ def _of_ranges(layout: BucketLayout) -> Iterator[str]:
     if layout.kind is BucketIndexKind.CONSISTENT_HASHING:
         yield RANGES_STAY
         yield (
-            "UPDATE and DELETE of Spark SQL have no effect on rows that were compacted or resized, in sessions with the"
-            " options of consistent hashing, unless these set hoodie.spark.sql.optimized.writes.enable=false"
-            " (`writer-options` prints it). An audit finds such statements."
+            "In sessions with the options of consistent hashing, UPDATE and DELETE of Spark SQL have no effect on rows"
+            " that were compacted or resized, unless the session sets hoodie.spark.sql.optimized.writes.enable=false"
+            " (`writer-options` prints this option). An audit finds such statements."
         )
 
 
@@ -131,7 +131,7 @@ def _warnings(hashing: HashingConfigs) -> tuple[str, ...]:
         )
     if hashing.unusable:
         warnings.append(
-            "A folder of hashing configs exists, but none is committed: every Hudi reader and writer with a bucket"
-            " index fails until the rescale that created it has completed or is rolled back."
+            "A folder of hashing configs exists, but no config is committed. Every Hudi reader and writer with a bucket"
+            " index fails until the rescale that created the folder has completed or is rolled back."
         )
     return tuple(warnings)

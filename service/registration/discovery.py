@@ -1,4 +1,4 @@
-"""Finds the Hudi tables below a folder. A folder that cannot be read, for whatever reason, does not stop the search."""
+"""Finds the Hudi tables below a folder. The search goes on if a folder cannot be read, whatever the reason is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from service.model.storage_errors import PathNotFoundError
 
 @dataclass(frozen=True)
 class WalkLimits:
-    """`depth` counts folders below the root; a folder with more than `entries` files and folders is left out."""
+    """The limits of a search. `depth` counts folders below the root. A folder with more than `entries` files and
+    folders is left out."""
 
     depth: int = 6
     folders: int = 3000
@@ -63,10 +64,11 @@ def walk(
     allowed_roots: tuple[str, ...] | None,
     limits: WalkLimits | None = None,
 ) -> Walk:
-    """Lists folders, breadth first, except for folders inside of tables and those whose names begin with `.` or `_`.
+    """Searches for tables by listing folders, breadth first. Folders inside of tables, and those whose names begin with
+    `.` or `_`, are left out.
 
-    `root` is canonical. `pattern` is a glob for paths relative to it; the root itself is `.`. Links are not followed
-    out of the root. Raises PathForbiddenError, PathNotFoundError, StorageUnsupportedError, StorageError.
+    `root` is canonical. `pattern` is a glob for paths relative to the root; the root itself is `.`. Links that lead out
+    of the root are not followed. Raises PathForbiddenError, PathNotFoundError, StorageUnsupportedError, StorageError.
     """
     limits = limits or WalkLimits()
     storage = open_storage(root, storage_options, allowed_roots)

@@ -38,7 +38,7 @@ class KeySample:
 
 @dataclass(frozen=True)
 class Sample:
-    """`columns` are those of the first base file that was opened, empty without one."""
+    """The sampled keys. `columns` are those of the first base file that was opened; empty if none was opened."""
 
     keys: tuple[KeySample, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -48,8 +48,8 @@ def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
     """Reads at most `KEYS_PER_FILE` keys from the first row group of each of at most `FILES` files. Raises
     StorageError.
 
-    The files are from as many buckets and partitions as possible. Slices without a base file yield nothing, nor do
-    files without Hudi's meta columns.
+    The files come from as many buckets and partitions as possible. Slices without a base file, and files without Hudi's
+    meta columns, contribute no keys.
     """
     samples: list[KeySample] = []
     columns: tuple[Column, ...] = ()
@@ -89,8 +89,8 @@ def _first_keys(file: pq.ParquetFile, path: str) -> pa.Array | None:
 
 
 def choose(slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """Returns at most `FILES` slices with a base file: new bucket and new partition first, then new bucket, then
-    any."""
+    """Returns at most `FILES` slices that have a base file. First come slices whose bucket and partition were not
+    chosen before, then those whose bucket was not chosen before, and then any others."""
     candidates = [s for s in slices if s.base_file is not None]
     random.Random(len(candidates)).shuffle(candidates)  # noqa: S311 - the same table yields the same sample
     chosen: list[FileSlice] = []

@@ -1,5 +1,5 @@
-"""Rules that derive the owner and the tags of a table from its path, such as `{team}/{table}`, relative to the root of
-a search."""
+"""Rules such as `{team}/{table}` derive the owner and the tags of a table from its path relative to the root of a
+search."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Given:
 
 @dataclass(frozen=True)
 class PathRule:
-    """A rule has a part for each folder of a path: a name; `*` for any folder; `**` for any number of folders; or a
-    name with `{key}` in it. The text at the place of `{key}` is the value of the tag `key`, or with `{owner}` the
-    owner."""
+    """A rule has a part for each folder of a path. A part is a name; `*` for any folder; `**` for any number of
+    folders; or a name with `{key}` in it. The text at the place of `{key}` is the value of the tag `key`; the text at
+    the place of `{owner}` is the owner."""
 
     parts: tuple[str, ...]
 
@@ -34,9 +34,9 @@ class PathRule:
         keys = [_key(part) for part in parts]
         named = [key for key in keys if key is not None]
         if len(named) != len(set(named)) or not named:
-            raise ValueError("must have a {key}, and each one once")
+            raise ValueError("must have a {key}, and none of them twice")
         if parts.count("**") > 1:
-            raise ValueError("must have one ** at most")
+            raise ValueError("must have at most one **")
         return cls(parts)
 
     def values(self, path: str) -> dict[str, str]:
@@ -64,8 +64,8 @@ class PathRule:
 
 
 def given(rules: Iterable[PathRule], path: str, *, owner: str | None, tags: dict[str, str]) -> Given:
-    """Returns the owner and the tags of the table at this path. Each comes from the first rule that reads it from the
-    path, else from `owner` and `tags`. Names of folders that are not allowed as owner or tag are ignored."""
+    """Returns the owner and the tags of the table at this path. Each value comes from the first rule that finds it in
+    the path, or else from `owner` and `tags`. Names of folders that are not allowed as owner or tag are ignored."""
     found: dict[str, str] = {}
     for rule in rules:
         found = {**rule.values(path), **found}
@@ -87,5 +87,5 @@ def _key(part: str) -> str | None:
         return None
     match = _WORD.fullmatch(part)
     if match is None or not (match[2] == _OWNER or re.fullmatch(TAG_KEY, match[2])):
-        raise ValueError("must have parts such as orders, *, ** or {team}, with one {key} in each at most")
+        raise ValueError("must have parts such as orders, *, ** or {team}, each with at most one {key}")
     return match[2]

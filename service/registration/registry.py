@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Declarations:
-    """The declarations about a new table. If `name` is None, the name in the table's properties is used; an `index` is
-    checked against the table's keys."""
+    """The declarations about a new table. If `name` is None, the name in the table's properties is used. The table's
+    keys must not contradict `index`."""
 
     name: str | None
     index: BucketIndex | None
@@ -53,8 +53,8 @@ def register(
     *,
     allowed_roots: tuple[str, ...] | None,
 ) -> Registration:
-    """Registers a table. First examines and checks it, which reads its storage, and then opens a transaction. Raises
-    SecretKeyMissingError, and the errors of `LakeAccess` and `table_store.register`."""
+    """Registers a table. The table is first examined and checked, for which its storage is read; only then a
+    transaction is opened. Raises SecretKeyMissingError, and the errors of `LakeAccess` and `table_store.register`."""
     found = _examined(lake, location, declared, allowed_roots)
     now, lock = database.clock(), declared.lock
     table = Registration(
@@ -76,7 +76,7 @@ def register(
         table_store.register(connection, table)
         audit_record.about("table", table.id)
         plan_store.adopt(connection, table.id, table.base_path)
-        # The marks keep jobs from starting beside a Flink job before the first poll.
+        # The marks are stored now, so that no job starts beside a Flink job before the first poll.
         watch_store.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)
     database.notifier.notify()
@@ -121,12 +121,9 @@ def change(
     *,
     allowed_roots: tuple[str, ...] | None,
 ) -> Registration:
-    """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
-    table's keys first. Masks among new options stand for the stored values. Stored options that have been forbidden
-    since do not prevent other changes.
-
-    Jobs that were leased before keep the work orders that they got.
-    """
+    """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is first checked
+    against the table's keys. A mask among new options stands for the stored value. Stored options that were forbidden
+    later do not prevent other changes. Jobs that were leased before the change keep their work orders."""
     changes = dict(changes)
     with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)
@@ -141,7 +138,7 @@ def change(
         table_store.change(connection, table)
         breaker_store.mended(connection, table_id, database.clock())
         if "index" in changes:
-            # The buckets of all its partitions are different now.
+            # The numbers of buckets of all partitions may be different now.
             snapshot_store.forget(connection, table_id)
             watch_store.start_over(connection, table_id, table.updated_at)
         # The table may have another name, to which other policies apply.
@@ -150,7 +147,7 @@ def change(
 
 
 def _declared(changes: Mapping[str, Any], stored: Registration) -> dict[str, Any]:
-    """Returns the changed members with only those options that are new."""
+    """Returns the changed members. Stored options are left out, so that only new options are checked."""
     declared: dict[str, Any] = {}
     if lock := changes.get("lock"):
         declared["lock"] = replace(lock, options=table_secrets.without_masks(lock.options, stored.lock.options))
@@ -191,8 +188,8 @@ def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
 
 
 def detect_after(engine: Engine, lake: LakeAccess, table_id: str, kind: JobKind) -> None:
-    """Updates the parts of the profile that polls do not update, after a job of this kind: the columns of a table that
-    had no data, the bucket layout if the job may have replaced file groups, and the warnings if there were any."""
+    """Updates the parts of the profile that polls do not update, after a job of this kind: the columns, if the table
+    had no data; the bucket layout, if the job may have replaced file groups; and the warnings, if there were any."""
     with reading(engine) as connection:
         profile = table_store.profile_of(connection, table_id)
     changes_layout = KINDS[kind].stops_flink or KINDS[kind].for_damaged
@@ -201,7 +198,8 @@ def detect_after(engine: Engine, lake: LakeAccess, table_id: str, kind: JobKind)
 
 
 def detect_again(engine: Engine, lake: LakeAccess, table_id: str) -> None:
-    """Updates the profile. Errors are only logged, because no caller waits for the result."""
+    """Examines the table again and updates its profile. Errors are only logged, because no caller waits for the
+    result."""
     try:
         with reading(engine) as connection:
             table = table_store.get(connection, table_id)
@@ -215,7 +213,7 @@ def detect_again(engine: Engine, lake: LakeAccess, table_id: str) -> None:
 def unregister(engine: Engine, table_id: str) -> None:
     """Unregisters a table. Raises TableBusyError while jobs are active."""
     with writing(engine) as connection:
-        # The row is locked, so that no job is submitted between this check and the deletion.
+        # The row is locked, so that no job can be submitted between this check and the deletion.
         table = table_store.get(connection, table_id, for_update=True)
         if active := job_store.active(connection, table_id):
             raise TableBusyError(

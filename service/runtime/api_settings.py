@@ -1,4 +1,4 @@
-"""Parts of the API's context that follow from the settings alone."""
+"""The parts of the API's context that depend only on the settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.scheduling.queue_settings import QueueSettings
 from service.scheduling.scheduler import SchedulerConfig
 from service.simulation.fleet import Fleet
 
-# Largest share of a processor core to spend on decisions.
+# At most this share of a processor core is spent on decisions.
 _SHARE = 0.25
 
 
@@ -74,8 +74,8 @@ def exposure(chosen: Settings, local_worker: Token) -> Exposure:
 
 
 def identity(chosen: Settings, cipher: SecretCipher) -> Identity | None:
-    """Returns the object that identifies persons; None without a provider. Raises SecretKeyMissingError, because
-    log-ins need a key to be encrypted for browsers."""
+    """Returns the object that identifies persons; None without a provider. Raises SecretKeyMissingError if there is no
+    key, because log-ins are encrypted before browsers get them."""
     provider = chosen.provider
     if provider is None:
         return None

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 5.0
 
 
 def declare(context: AppContext) -> bool:
-    """Makes the catalogs of the settings those of the database. Returns whether there are any."""
+    """Updates the catalogs of the database to those of the settings. Returns whether there are any."""
     with writing(context.database.engine) as connection:
         store.declare(connection, [each.name for each in context.catalogs], context.database.clock())
     return bool(context.catalogs)
@@ -31,11 +31,11 @@ def ticks(context: AppContext) -> list[Tick]:
 
 
 def run_once(context: AppContext) -> str:
-    """Syncs the catalogs that are due. Returns a sentence about what was done. One that fails does not stop the
-    others."""
+    """Syncs the catalogs that are due. If one catalog fails, the others continue. Returns a text about what was
+    done."""
     database, changed, failed = context.database, 0, 0
     for each in context.catalogs:
-        # A sync by a call goes on; the catalog stays due.
+        # A sync that a call has started is running, so this catalog stays due.
         if not rounds.turn.acquire(blocking=False):
             break
         try:

@@ -71,7 +71,7 @@ from service.simulation.what_if import Replayer
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
-# The longest wait of these two while no lock is watched and no job waits for its writers.
+# While no lock is watched and no job waits for writers, the watch of locks and the hand-overs wait at most this long.
 _IDLE_SECONDS = 5.0
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
@@ -80,7 +80,7 @@ _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
 _COMMITS_SECONDS = 1.0
-# The number of readers for registrations, verifications and hand-overs, and the number of calls that may wait for one.
+# The number of readers for registrations, verifications and hand-overs, and how many calls may wait for such a reader.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
@@ -89,7 +89,7 @@ _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
 _SIMULATIONS = ReaderLimits(seconds=50.0, queued=2, niceness=_POLL_NICENESS)
-# Time limit of a glance, which is short because nothing waits for the result.
+# The time limit of a `Glance`, which is short because nothing waits for the result.
 _GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection", "service.simulation.what_if")
 
@@ -112,15 +112,16 @@ class Composition:
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
         reader_pool.preload(*_READERS_IMPORT)
-        # Polls give way to calls.
+        # The readers of polls have a lower priority than calls.
         limits = ReaderLimits(seconds=self.chosen.look_seconds, niceness=_POLL_NICENESS)
         self._poll_readers = ReaderPool(self.chosen.look_threads, limits)
-        # Calls have readers of their own, so that they never wait for polls.
+        # Calls have separate readers, so that they never wait for polls.
         self._readers = ReaderPool(_READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS))
         # Simulations run one at a time, because each occupies a processor core for seconds.
         self._simulators = ReaderPool(1, _SIMULATIONS)
         self._advisers = ReaderPool(1, _SIMULATIONS)
-        # Reads of locks have readers of their own too, so that a silent lock server does not delay calls or polls.
+        # Reads of locks have separate readers too, so that a lock server that does not answer delays neither calls nor
+        # polls.
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS))
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -186,7 +187,7 @@ class Composition:
                 ),
                 count=chosen.workers,
                 standbys=chosen.standby_workers,
-                # Workers always get a token, since the first one may be created while the service runs.
+                # Workers always get a token, because the service's first token may be created while it runs.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
@@ -209,7 +210,8 @@ class Composition:
                 "recover",
                 chosen.recover_seconds,
                 lambda: recovery.run_once(engine, notifier, clock),
-                # No worker could renew its lease while the service was down, so each gets time for a heartbeat.
+                # No worker could renew its lease while the service was down, so each worker now gets time for a
+                # heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick(
@@ -230,7 +232,8 @@ class Composition:
         if engine.dialect.name == "sqlite":
             copies = Checkpoints(engine)
             ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, copies.run_once, is_due=copies.is_due))
-            # Callers that wait for what this database cannot tell them by itself need not poll it.
+            # PostgreSQL notifies this process of other replicas' changes, so callers that wait need not poll the
+            # database.
             ticks.append(Tick("commits", _COMMITS_SECONDS, notifier.notify_here))
         ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
@@ -325,8 +328,8 @@ class Composition:
             readers.close()
 
     def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:
-        """Returns the function to call when a local worker is gone. None on a cluster, where its executors may still be
-        working."""
+        """Returns the function to call when a local worker has ended. Returns None if workers use a cluster, because
+        executors may then still be working."""
         if not is_local(self.chosen.master):
             return None
         return lambda process: recovery.take_back(database, ids_of_process(process), token.id)
@@ -336,8 +339,8 @@ class Composition:
         return ReplicaNotifications(self.engine, self.notifier, self.tasks) if is_shared else None
 
     def _secret_cipher(self) -> SecretCipher:
-        """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other
-        databases have no directory that all replicas share, so there webhooks need keys from the settings."""
+        """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Replicas
+        with another database share no directory, so they need keys in the settings."""
         keys, url = self.chosen.secret_keys, self.engine.url
         if keys or url.database is None or self.engine.dialect.name != "sqlite":
             return SecretCipher([key.get_secret_value() for key in keys])

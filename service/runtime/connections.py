@@ -1,4 +1,5 @@
-"""Limits the connections to the service, in total and for each address, and decides which one to close at a limit."""
+"""Limits the connections to the service, in total and for each address. At a limit, decides which connection to
+close."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
-# Descriptors that are left for files, database connections, and pipes to readers and workers.
+# Number of descriptors that are left for files, database connections, and pipes to readers and workers.
 _OTHER_DESCRIPTORS = 256
 _ENOUGH_DESCRIPTORS = 65_536
 
@@ -25,7 +26,7 @@ class Connection(Protocol):
 
 
 class Admission(Enum):
-    """The result of an admission. `ONLY_PROBES`: the connection is only for health checks, other requests are
+    """The result of an admission. `ONLY_PROBES`: the connection is only for health checks, and other requests are
     refused."""
 
     YES = "yes"
@@ -35,9 +36,9 @@ class Admission(Enum):
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """The most connections: `all` together, those of one address, and further ones for health checks. The times, in
-    seconds, are limits for a client to send a head, to send a body, and to read a part of an answer. There is no limit
-    per address for trusted proxies, which many clients share."""
+    """The largest numbers of connections: of `all` together, of one address, and of further ones for health checks. The
+    times are limits in seconds: for a client to send a head, to send a body, and to read a part of an answer. Trusted
+    proxies have no limit per address, because many clients share them."""
 
     all: int = 2000
     per_address: int = 500
@@ -50,16 +51,16 @@ class ConnectionLimits:
 
 @dataclass
 class _Client:
-    """Connections of one address; `waiting` are those that wait for the client, the longest waiting first."""
+    """The connections of one address. `waiting` are those that wait for the client, the longest waiting first."""
 
     open: int = 0
     waiting: dict[Connection, None] = field(default_factory=dict)
 
 
 class Connections:
-    """The open connections. At a limit, the connection that has waited the longest for its client (for a head, a body
-    or the next request) is closed. A connection stays while the service works on a request. Only the event loop uses
-    this class."""
+    """The open connections. At a limit, that connection is closed which has waited the longest for its client: for a
+    head, a body, or the next request. A connection is not closed while the service works on its request. Only the event
+    loop uses this class."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
@@ -72,15 +73,14 @@ class Connections:
         self._second = 0
 
     def renew_date(self, state: ServerState) -> None:
-        """Renews the header `Date` of answers, which has seconds. uvicorn would do so each second, even if no request
-        comes."""
+        """Renews the header `Date` of answers. uvicorn would do this each second, even if no request comes."""
         if (second := int(time.time())) != self._second:
             self._second = second
             others = [each for each in state.default_headers if each[0] != b"date"]
             state.default_headers = [(b"date", formatdate(second, usegmt=True).encode()), *others]
 
     def admit(self, connection: Connection, address: str) -> Admission:
-        """Counts the connection, which first waits for its client, unless it is refused."""
+        """Counts the connection, unless it is refused. The connection first waits for its client."""
         address = "" if self._is_proxy(address) else address
         client = self._clients[address]
         is_full = bool(address) and client.open >= self.limits.per_address and not self._shed(client.waiting)
@@ -120,7 +120,7 @@ class Connections:
         longest = next(iter(waiting), None)
         if longest is None:
             return False
-        # The connection is removed from the counts now, not only when the event loop reports its end.
+        # The connection is no longer counted from now on, and not only when the event loop reports its end.
         self.close(longest)
         longest.abort()
         return True
@@ -138,7 +138,7 @@ class Connections:
 
 
 def use_all_descriptors() -> None:
-    """Raises the limit of open files as far as the system allows; many systems start processes with 1024."""
+    """Raises the limit of open files as far as the system allows. Many systems start processes with a limit of 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:

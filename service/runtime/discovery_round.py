@@ -32,8 +32,8 @@ def ticks(context: AppContext, chosen: Settings) -> list[Tick]:
 
 
 def run_once(database: Database, lake: LakeAccess, wanted: Sequence[DiscoverIn]) -> str:
-    """Searches below each root and registers the tables that it finds. Returns a sentence about what was done. A root
-    that cannot be read does not stop the others."""
+    """Searches below each root and registers the tables that it finds. If a root cannot be read, the others continue.
+    Returns a text about what was done."""
     registered = 0
     for each in wanted:
         # The settings name the root, so it is allowed even if no roots are set.

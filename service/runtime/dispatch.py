@@ -16,17 +16,18 @@ from service.model.task_health import TaskHealth
 log = logging.getLogger(__name__)
 
 _NAME = "webhooks"
-# Time limit for attempts in flight when the service stops.
+# When the service stops, attempts in flight get this much time.
 _STOP_SECONDS = 5.0
 _DATABASE_RETRY_SECONDS = 1.0
 _BATCH_SECONDS = 0.02
-# The longest wait while no delivery is pending. Commits of all processes to SQLite call the notifier.
+# The longest wait while no delivery is pending. The notifier is called for commits of all processes to SQLite.
 _IDLE_SECONDS = 5.0
 
 
 class DispatchThread:
-    """Runs the dispatcher when notified, and every `poll_seconds` for events of other replicas and for due retries.
-    Ends when the notifier is closed. `make` builds the dispatcher inside the loop; its argument wakes the loop."""
+    """Runs the dispatcher when it is notified, and every `poll_seconds` for events of other replicas and for due
+    retries. The thread ends when the notifier is closed. `make` builds the dispatcher inside the loop; its argument is
+    a function that wakes the loop."""
 
     def __init__(
         self,

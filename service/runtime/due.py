@@ -1,5 +1,5 @@
-"""Tells whether ticks may find something to do, at a twentieth of the cost of a run, so that an idle service leaves out
-nearly all of them."""
+"""Finds out whether a run of a tick may find something to do. This costs a twentieth of a run, and an idle service then
+leaves out nearly all runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from service.runtime.ticks import Tick
 
 
 def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollRequests, locks: LockWatch) -> list[Tick]:
-    """Returns the ticks with the conditions of their runs."""
+    """Returns the ticks with conditions (`Tick.is_due`), so that runs which would find nothing are left out."""
 
     def found_by(statement: sa.Select[Any]) -> Callable[[], bool]:
         return lambda: may_find(engine, statement, now=clock())

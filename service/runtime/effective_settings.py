@@ -1,4 +1,4 @@
-"""The settings in force, each with its source, and a check for variables of the environment that are not settings."""
+"""The settings in force, each with its source; and a check for variables of the environment that are not settings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from service.runtime.settings import Settings, load
 
 _PREFIX = "GROUNDSKEEPER_"
 CLIENT = {"GROUNDSKEEPER_URL", "GROUNDSKEEPER_TOKEN"}
-"""Variables of the command line as a client."""
+"""Variables that the command line reads as a client."""
 # Variables of a local worker, and of the tests.
 _OTHERS = {"GROUNDSKEEPER_PARENT_PID", "GROUNDSKEEPER_FLINK_BUNDLE"}
 
 
 @dataclass(frozen=True)
 class Effective(JsonMapped):
-    """`value` is JSON, with secrets masked; `source` is `default` or `environment`."""
+    """A setting in force. `value` is JSON, with secrets masked. `source` is `default` or `environment`."""
 
     name: str
     value: Any
@@ -32,7 +32,7 @@ class Effective(JsonMapped):
 
 
 def effective() -> list[Effective]:
-    """Returns all settings, in the order of their fields. Raises SettingsError for those that are not valid or not
+    """Returns all settings, in the order of their fields. Raises SettingsError for settings that are not valid or not
     known."""
     check_known()
     settings = load()
@@ -57,7 +57,7 @@ def check_known() -> None:
     for name in unknown:
         near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0)
         details.append(f"{name} is no setting; the nearest one is {near[0]}")
-    raise SettingsError(f"{'; '.join(details)}.", hint="Correct or unset it: it has no effect.")
+    raise SettingsError(f"{'; '.join(details)}.", hint="Correct the name, or unset the variable: it has no effect.")
 
 
 def shown(field: str, value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""A process of its own for work that covers very many tables: decisions, the search for problems, and the answers that
+"""A separate process for work that covers very many tables: decisions, the search for problems, and the answers that
 show all tables.
 
-Python runs one thread of a process at a time. This work takes a quarter of a processor core, and beside it every other
-call would take several times as long.
+Python runs one thread of a process at a time. This work takes a quarter of a processor core, and in the same process
+every other call would take several times as long.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ P0 = TypeVar("P0")
 T = TypeVar("T")
 
 _CALL_SECONDS = 60.0
-# A process that ended just after its start is not started again before this time has passed.
+# If the process ended just after its start, it is not started again before this time has passed.
 _RESTART_SECONDS = 5.0
 _THREADS = 16
 _BACKGROUND_THREADS = 4
@@ -74,7 +74,7 @@ class _ProcessEndedError(Exception):
 
 @dataclass(frozen=True)
 class _Settings:
-    """What the process needs for an `Installation` like that of the service."""
+    """The data from which the process makes an `Installation` like that of the service."""
 
     database: str = field(repr=False)
     cipher: SecretCipher = field(repr=False)
@@ -89,8 +89,8 @@ class _Settings:
 
 
 class FleetProcess:
-    """Calls functions with the `Installation`: in a process of its own from `few` tables on, otherwise in the calling
-    thread. The process starts with the first call, and again if it has ended. Thread-safe."""
+    """Calls functions with the `Installation`: in a separate process if there are more than `few` tables, otherwise in
+    the calling thread. The process is started at the first call, and again if it has ended. Thread-safe."""
 
     def __init__(self, here: Installation, *, few: int = FEW) -> None:
         self._here = here
@@ -111,8 +111,8 @@ class FleetProcess:
             log.warning("The process for all tables cannot be started: %s", error)
 
     def run(self, function: Callable[Concatenate[Installation, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls the function, which must be importable, with picklable arguments. If the process ends meanwhile, the
-        function is called once more in a new one.
+        """Calls the function. It must be importable, and its arguments picklable. If the process ends meanwhile, the
+        function is called once more in a new process.
 
         Raises a GroundskeeperError that the function raises, FleetUnavailableError, or DatabaseUnavailableError.
         """
@@ -134,7 +134,7 @@ class FleetProcess:
             self._here.database.notifier.notify()
 
     def close(self) -> None:
-        """Ends the process; calls that wait for it raise FleetUnavailableError."""
+        """Ends the process. Calls that wait for it raise FleetUnavailableError."""
         with self._guard:
             self._is_closed = True
             child, self._child = self._child, None
@@ -142,7 +142,7 @@ class FleetProcess:
             child.end()
 
     def _grows(self) -> bool:
-        """Returns whether the process is needed. Once needed, the process stays until the service ends."""
+        """Returns whether the process is needed. If it was needed once, it stays until the service ends."""
         if not self._is_large:
             with reading(self._here.database.engine) as connection:
                 self._is_large = table_store.number(connection) > self._few
@@ -227,7 +227,8 @@ class _Child:
             process.start()
         except OSError as error:
             raise FleetUnavailableError(f"The process that computes the answer cannot be started: {error}.") from error
-        # The death of the child ends the wait for its replies only if this process does not keep its end open.
+        # The parent closes its copy of the child's end, because otherwise it would go on waiting for replies after the
+        # child has died.
         theirs.close()
         return cls(process, ours)
 
@@ -238,7 +239,7 @@ class _Child:
             if self.has_ended:
                 raise _ProcessEndedError
             self._waiting[number] = reply
-        # If the process has ended, the receiving thread notices that.
+        # If the process has ended, the thread that receives replies notices this.
         with contextlib.suppress(OSError), self._sending:
             self._connection.send_bytes(message)
         try:
@@ -270,7 +271,7 @@ class _Child:
 
 
 class _FollowingClock:
-    """The clock of the parent, which tells its time with each call."""
+    """A clock that follows the parent's clock. The parent sends its time with each call."""
 
     def __init__(self, now: datetime) -> None:
         self.follow(now)
@@ -321,7 +322,7 @@ def _serve(
 
 
 def _reply(work: Callable[[], Any]) -> bytes:
-    """Returns what the work returns, or the error that it raises, so that both can be read back."""
+    """Returns the encoded result of the work, or the error that the work raises, so that the parent can read both."""
     try:
         return pickle.dumps(work())
     except GroundskeeperError as error:

@@ -22,10 +22,10 @@ _PROBES = {"/healthz", "/readyz"}
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Refuses endless heads and trailers, and slow clients; `connections` limits the number of connections.
+    """Refuses heads and trailers without an end, and slow clients. `connections` limits the number of connections.
 
-    uvicorn itself limits nothing but the pause between two requests. `service.api.middleware.SizeLimit` limits bodies.
-    `busy` answers on the connections that are kept for health checks.
+    uvicorn itself limits only the pause between two requests. `service.api.middleware.SizeLimit` limits bodies. `busy`
+    answers on the connections that are kept for health checks.
     """
 
     def __init__(self, *args: Any, connections: Connections, busy: ASGIApp, **kwargs: Any) -> None:
@@ -84,7 +84,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._is_in_message = False
         self._stop_client_timer()
         if self.cycle.response_complete:
-            # The request was answered before its end, and uvicorn no longer limits the pause after it.
+            # The request was answered before its end, so uvicorn does not limit the pause after it.
             self._allow_client(self.timeout_keep_alive)
         else:
             self._limiter.work(self)
@@ -130,7 +130,7 @@ class BoundedHttp(HttpToolsProtocol):
 
 
 def only_probes(app: ASGIApp) -> ASGIApp:
-    """Returns an application that answers health checks like `app`, and refuses everything else for now."""
+    """Returns an application that answers health checks like `app`, and refuses all other requests as busy."""
 
     async def busy(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _PROBES:
@@ -143,8 +143,8 @@ def only_probes(app: ASGIApp) -> ASGIApp:
 
 
 class AcceptErrors:
-    """Handles errors of the event loop. asyncio reports each connection that it cannot accept, a thousand times a
-    second when descriptors have run out; once a minute is enough."""
+    """Handles errors of the event loop. When descriptors have run out, asyncio reports connections that it cannot
+    accept a thousand times a second. They are logged only once a minute."""
 
     SECONDS = 60.0
 

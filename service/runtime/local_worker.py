@@ -19,14 +19,14 @@ from service.model.backoff import BackOff
 
 log = logging.getLogger(__name__)
 
-# Time that an idle worker takes to end.
+# An idle worker ends within this time.
 _END_SECONDS = 5.0
-# A worker that lived this long was healthy: its death starts a new count for the back-off.
+# A worker that lived this long was healthy, so its death begins a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
-# How long to wait for the end of the processes that a dead worker has started. If they still run then, its jobs are
-# only taken back when their leases expire.
+# How long to wait for the end of the processes that a dead worker has started. If they still run after that, the
+# worker's jobs are taken back only when their leases expire.
 _LEFT_SECONDS = 20.0
-# Settings with secrets of the service, which a worker does not need: it gets the secrets of a table with each job.
+# Settings with secrets of the service that a worker does not need: each job brings the secrets of its table.
 _OF_SERVICE = {
     "GROUNDSKEEPER_DATABASE",
     "GROUNDSKEEPER_SECRET_KEYS",
@@ -37,9 +37,10 @@ _OF_SERVICE = {
 
 
 class LocalWorkers:
-    """Runs `count` subprocesses of `command`, and `standbys` more; one of these takes over as soon as one of the others
-    has ended. A thread for each process starts it again when it ends, with back-off if it dies again and again.
-    `on_lost` is called with the number of a process when it and all processes that it started have ended."""
+    """Runs `count` subprocesses of `command`, and `standbys` more; a standby takes over as soon as one of the others
+    has ended. Each process has a thread that starts it again when it ends, with back-off if it dies again and again.
+    `on_lost` is called with the number of a process when this process, and all processes that it started, have
+    ended."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class LocalWorkers:
             watcher.start()
 
     def stop(self) -> None:
-        """Terminates all workers, waits, and kills those that do not end. May be called twice."""
+        """Terminates all workers, waits, and kills those that do not end. It is safe to call this twice."""
         with self._guard:
             self._stopping.set()
             running = list(self._running.values())
@@ -129,13 +130,13 @@ class LocalWorkers:
                 return
 
     def _open(self) -> subprocess.Popen[bytes]:
-        # A new session: Ctrl-C reaches only the service, which then stops the worker in order.
+        # The process gets a new session, so that Ctrl-C reaches only the service, which then stops the worker in order.
         return subprocess.Popen(
             self._command, env={**_inherited(), **self._environment}, stdin=subprocess.PIPE, start_new_session=True
         )
 
     def _call(self) -> None:
-        """Tells the oldest processes to take jobs, until `count` processes do."""
+        """Tells the oldest processes to take jobs, so that `count` processes take jobs."""
         for number, process in self._running.items():
             if len(self._called) >= self._count:
                 return
@@ -157,14 +158,14 @@ class LocalWorkers:
 
 
 def _is_any_left(session: int) -> bool:
-    """Returns whether a process of this session runs; also True if there is no /proc to read."""
+    """Returns whether a process of this session runs. Also returns True if there is no /proc to read."""
     processes = Path("/proc")
     if not (processes / "self").exists():
         return True
     for entry in processes.iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # The process has ended meanwhile.
-                # Fields of `stat` behind the name, which is in brackets: state, parent, process group, session.
+                # After the name, which is in brackets, `stat` has the fields state, parent, process group and session.
                 state, _, _, of_session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(of_session) == session and state != "Z":
                     return True

@@ -1,4 +1,4 @@
-"""The settings of the log-in by an OpenID provider."""
+"""The settings of the log-in through an OpenID provider."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from service.model.loopback import is_loopback
 
 
 class GroupRole(BaseModel):
-    """The role that a group gives its members. If the role holds on some tables only, they are readers of all others,
-    as with a token that has `--tables`."""
+    """The role that a group gives its members. If the role holds only for some tables, the members are readers of all
+    others, like the holder of a token that has `--tables`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -43,7 +43,7 @@ class GroupRole(BaseModel):
 
 class LoginSettings(BaseSettings):
     oidc_issuer: str | None = Field(
-        None, max_length=2048, description="Issuer of the OpenID provider, letter by letter"
+        None, max_length=2048, description="Issuer of the OpenID provider, exactly as the provider names it"
     )
     oidc_client_id: str | None = Field(None, min_length=1, description="Id of this service at the provider")
     oidc_client_secret: SecretStr | None = Field(None, min_length=1, description="None for a public client")
@@ -53,7 +53,7 @@ class LoginSettings(BaseSettings):
     oidc_groups_claim: str = Field("groups", min_length=1, description="Claim with the groups of a person")
     oidc_roles: dict[str, GroupRole] = Field(
         default_factory=dict,
-        description="JSON object: groups with the role of their members, or with the role and the tables on which it"
+        description="JSON object: groups with the role of their members, or with the role and the tables for which it"
         " holds; `*` is everybody",
     )
     oidc_audience: str | None = Field(

@@ -41,17 +41,18 @@ log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 10
 _READ_GRACE_SECONDS = 3.0
-# Time for threads to end by themselves, after the server has ended.
+# After the server has ended, threads get this much time to end by themselves.
 _LEAVE_SECONDS = 2.0
-# Time for running ticks to end, once the server has ended.
+# After the server has ended, running ticks get this much time to end.
 _TICK_SECONDS = 10.0
-# How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
-# with Python's 5 ms it would wait as often for each thread that polls tables.
+# How long a thread may keep the interpreter's lock while others wait for it. A call passes between threads several
+# times; if the time were Python's default of 5 ms, the call would wait so long each time for every thread that polls
+# tables.
 SWITCH_SECONDS = 0.0005
 
 
 class Daemon:
-    """Runs until a signal arrives, or a thread that must not end ends."""
+    """The service's process. It runs until a signal arrives, or until a thread ends that must not end."""
 
     def __init__(
         self,
@@ -96,9 +97,9 @@ class Daemon:
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
 
     def run(self) -> int:
-        """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
+        """Runs the service until its end. Returns the exit code: 0 after a signal, 1 after a failure."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        gc.collect()  # Garbage that is frozen would stay.
+        gc.collect()  # `gc.freeze` would keep garbage for ever.
         collect_seldom()
         threading.excepthook = self._thread_died
         try:
@@ -116,7 +117,7 @@ class Daemon:
         return 0
 
     def stop(self) -> None:
-        """Stops the local workers first, because they still have to report, then the server. Returns at once."""
+        """Stops the local workers and then the server, because workers still have to report. Returns at once."""
         if not self._stopping.acquire(blocking=False):
             return
         threading.Thread(target=self._wind_down, name="wind-down", daemon=True).start()
@@ -135,8 +136,8 @@ class Daemon:
             self._workers.stop()
         finally:
             self._server.end()
-            # Requests that still wait for a storage after this time get an error as answer, before the server aborts
-            # them.
+            # Requests that still wait for a storage after this time are answered with an error, before the server
+            # aborts them.
             self._ended.wait(_READ_GRACE_SECONDS)
             self._on_end()
 
@@ -151,7 +152,7 @@ class Daemon:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server with a callback once it listens. The daemon controls the order of stopping."""
+    """uvicorn's server, with a callback that is called once it listens. The daemon controls the order of stopping."""
 
     def __init__(
         self, config: uvicorn.Config, *, on_started: Callable[[], None], on_signal: Callable[[], None]
@@ -170,20 +171,21 @@ class _Server(uvicorn.Server):
             self._on_started()
 
     async def main_loop(self) -> None:
-        """Ends after `end`. The base class looks ten times a second, which costs a third of an idle service's CPU."""
+        """Waits for `end`. The base class checks ten times a second, which takes a third of an idle service's CPU
+        time."""
         self._loop = asyncio.get_running_loop()
         if not await self.on_tick(0):
             await self._is_ending.wait()
 
     def end(self) -> None:
-        """Lets the server end its connections and stop. Any thread may call it."""
+        """Lets the server end its connections and stop. Any thread may call this."""
         self.should_exit = True
         if self._loop is not None:
             with suppress(RuntimeError):  # The loop has ended already.
                 self._loop.call_soon_threadsafe(self._is_ending.set)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        # The base class would keep the signal and raise it again at the end; a requested stop is a success.
+        # The base class would raise the signal again at the end. A requested stop is a success, so it is not raised.
         self._signals += 1
         if self._signals == 1:
             self._on_signal()
@@ -193,8 +195,8 @@ class _Server(uvicorn.Server):
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process, even if threads of requests still wait for a storage. Python would wait for them for ever,
-    because the threads of anyio, in which FastAPI runs requests, are no daemon threads."""
+    """Ends the process, even if threads of requests still wait for a storage. Python would wait for these for ever,
+    because FastAPI runs requests in threads of anyio, which are not daemon threads."""
     end = time.monotonic() + _LEAVE_SECONDS
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:
@@ -212,8 +214,9 @@ def listen(host: str, port: int) -> socket.socket:
     """Returns a listening socket. Raises SettingsError if the address is in use or does not belong to this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is explicit because asyncio disables Nagle's algorithm only for TCP. Nagle's algorithm would
-        # delay each answer by 40 ms until the caller's kernel acknowledges its head, before its body is sent.
+        # The protocol is named explicitly, because asyncio disables Nagle's algorithm only for sockets that name TCP.
+        # Nagle's algorithm would delay the body of each answer by 40 ms, until the caller's kernel acknowledges the
+        # head.
         opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

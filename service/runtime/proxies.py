@@ -1,4 +1,4 @@
-"""Takes the client's address and scheme from the headers of trusted proxies only."""
+"""Takes the client's address and scheme from headers, but only from those of trusted proxies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 
 class TrustedProxies:
-    """Applies `X-Forwarded-For` and `X-Forwarded-Proto` of requests from `networks`, and marks these requests, because
-    their `Host` is trusted too (`service.api.dependencies.Exposure.url_for`). The headers of all other requests are
+    """Applies `X-Forwarded-For` and `X-Forwarded-Proto` of requests from `networks`. Marks these requests, because
+    their `Host` is trusted too (`service.api.dependencies.Exposure.url_for`). Such headers of other requests are
     ignored."""
 
     def __init__(self, app: ASGIApp, networks: Sequence[str]) -> None:

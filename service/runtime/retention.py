@@ -1,4 +1,4 @@
-"""Deletes old rows, so that no table of the database grows without bound."""
+"""Deletes old rows, so that no table of the database grows without limit."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from service.scheduling import decision_store
 
 log = logging.getLogger(__name__)
 
-# Most rows that one transaction deletes, so that others do not wait long.
+# One transaction deletes at most this many rows, so that others do not wait long.
 _BATCH_ROWS = 500
-# Rows of workers are deleted after this time, since a worker that starts again has another id.
+# Rows of workers are deleted after this time. A worker that starts again has another id.
 _WORKERS = timedelta(days=1)
 _OBJECTIVE_HOURS = timedelta(days=30)
-# The newest rows of refused calls that are kept. Only a flood of calls makes more.
+# At most this many rows of refused calls are kept, the newest ones. There are more only after very many refused calls.
 _MOST_REFUSED_CALLS = 10_000
 
 

@@ -1,4 +1,4 @@
-"""Entries of the audit trail for changes that a setting has caused, and not a call."""
+"""Entries of the audit trail for changes that a setting, not a call, has caused."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
 from service.runtime.storage_settings import StorageSettings
 
-# Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else. In the
-# process for work on very many tables, decisions and the search for problems take one each for seconds.
+# Connections to PostgreSQL: one for notifications of other replicas, and the minimum for everything else. In the
+# process for very many tables, decisions and the search for problems each keep one for seconds.
 _LISTENING, _LEAST_POOL, FLEET_CONNECTIONS = 1, 4, 6
 
 
@@ -38,11 +38,11 @@ class Settings(StorageSettings):
     log_format: LogFormat = Field(LogFormat.TEXT, description="`json`: one object a line, also of the workers")
     open_metrics: bool = Field(False, description="Whether /metrics needs no token, once there are tokens")
     metrics_tables: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Tables with metrics of their own: patterns of names, owners and tags, separated by commas"
+        (), description="Tables with separate metrics: patterns of names, owners and tags, separated by commas"
     )
-    metrics_most_tables: int = Field(100, ge=1, le=1000, description="Most tables with metrics of their own")
+    metrics_most_tables: int = Field(100, ge=1, le=1000, description="Largest number of tables with separate metrics")
     max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
-    max_connections: int = Field(2000, ge=16, description="Open connections, of which the open files may allow fewer")
+    max_connections: int = Field(2000, ge=16, description="Open connections; the limit of open files may allow fewer")
     max_connections_per_address: int = Field(500, ge=1, description="Trusted proxies do not count as an address")
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Addresses and networks whose `X-Forwarded-*` and `Host` headers are believed, with commas"
@@ -71,10 +71,10 @@ class Settings(StorageSettings):
         5.0, ge=1, le=86_400, description="How long a job waits in its slot for a table's lock that others hold"
     )
     lock_look_seconds: float = Field(
-        2.0, gt=0, le=30, description="How often the locks are looked at that jobs in the queue wait for"
+        2.0, gt=0, le=30, description="How often locks are checked for which jobs in the queue wait"
     )
     lock_break_seconds: float = Field(
-        3600.0, ge=300, le=604_800, description="Age from which a lock that never ends may be broken"
+        3600.0, ge=300, le=604_800, description="Age from which a lock that does not expire may be broken"
     )
     requested_first: bool = Field(
         True, description="Whether jobs that somebody submitted go before those of policies with the same priority"
@@ -90,7 +90,7 @@ class Settings(StorageSettings):
         24,
         ge=1,
         validate_default=True,
-        description="Connections to PostgreSQL: one listens, and each poll of a table at once may take one",
+        description="Connections to PostgreSQL: one listens, and each of the simultaneous polls may take one",
     )
     small_file_bytes: int = Field(100 * 1024 * 1024, ge=1, description="Base files below this size count as small")
     commit_days: float = Field(90.0, gt=0, description="How long commits are kept")
@@ -115,15 +115,15 @@ class Settings(StorageSettings):
         (), description="Hosts of Flink's REST API that may be called to stop jobs: `host` or `host:port`, with commas"
     )
     discover: tuple[dict[str, Any], ...] = Field(
-        (), description="JSON list of what to register by itself: objects as for POST /v1/discover"
+        (), description="JSON list of folders whose tables are registered: objects as for POST /v1/discover"
     )
     catalogs: tuple[Any, ...] = Field(
         (), repr=False, description="JSON list of catalogs in which tables are found: name, kind, address, rules"
     )
-    discover_seconds: float = Field(3600.0, ge=1, description="How often it is searched for new tables")
+    discover_seconds: float = Field(3600.0, ge=1, description="How often these folders are searched for new tables")
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often the scheduler decides about due tables")
-    max_active_jobs: int = Field(100, ge=1, description="Number of active jobs at which policies start none")
+    max_active_jobs: int = Field(100, ge=1, description="Policies start no job while this many are active")
     max_active_by_group: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict, description="JSON object: the same limit for single worker groups"
     )
@@ -135,10 +135,10 @@ class Settings(StorageSettings):
         description="JSON object: the same limit for single kinds, in each worker group",
     )
     max_new_jobs: int = Field(
-        20, ge=1, description="Jobs that policies start in one round at most, for example after a pause"
+        20, ge=1, description="Policies start at most this many jobs in one round, for example after a pause"
     )
     wait_goal_seconds: float = Field(
-        300.0, ge=0, description="The slots that a worker group wants are so many that no job waits longer for one"
+        300.0, ge=0, description="A worker group wants so many slots that no job waits longer than this for one"
     )
     wait_goal_by_group: dict[str, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="JSON object: the same goal for single worker groups, in seconds"
@@ -154,7 +154,7 @@ class Settings(StorageSettings):
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
     spare_slots: int = Field(
-        1, ge=0, le=64, description="Submitted jobs that a worker runs beside when all its slots are taken"
+        1, ge=0, le=64, description="Submitted jobs that a worker runs in addition when all its slots are taken"
     )
     worker_group: str = Field(
         DEFAULT_GROUP,
@@ -183,7 +183,7 @@ class Settings(StorageSettings):
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a`, `gs`, `abfs`"
     )
-    local_maven: bool = Field(False, description="Whether a worker takes packages from ~/.m2 of its machine as well")
+    local_maven: bool = Field(False, description="Whether a worker also takes packages from ~/.m2 of its machine")
     jars: Path | None = Field(None, description="Folder with the Hudi bundle, and the jars of `s3a`, for a worker")
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys for stored secrets, separated by commas; the first one encrypts"
@@ -206,10 +206,10 @@ class Settings(StorageSettings):
     webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often due retries are collected")
 
     openlineage_url: str | None = Field(
-        None, repr=False, description="Endpoint for OpenLineage events of all jobs. The hosts allowed to webhooks hold"
+        None, repr=False, description="Endpoint for OpenLineage events of all jobs, on a host allowed for webhooks"
     )
-    openlineage_api_key: SecretStr | None = Field(None, description="Sent there as a bearer token")
-    openlineage_namespace: str = Field("groundskeeper", min_length=1, description="That of the jobs in these events")
+    openlineage_api_key: SecretStr | None = Field(None, description="Sent to this endpoint as a bearer token")
+    openlineage_namespace: str = Field("groundskeeper", min_length=1, description="Namespace of jobs in these events")
 
     session_hours: float = Field(12.0, gt=0, le=8760, description="How long a log-in to the dashboard lasts")
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
@@ -319,7 +319,7 @@ class Settings(StorageSettings):
 
 
 def load(**overrides: Any) -> Settings:
-    """Reads the environment; `overrides` that are not None win. Raises SettingsError that names each wrong setting."""
+    """Reads the environment; `overrides` that are not None win. Raises SettingsError with the name of each wrong one."""
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
@@ -333,7 +333,7 @@ def load(**overrides: Any) -> Settings:
 
 
 def with_spark_conf(chosen: Settings, pairs: Sequence[str]) -> Settings:
-    """Returns the settings with these `name=value` options of Spark above the others. Raises SettingsError."""
+    """Returns the settings with these `name=value` options of Spark, which override others. Raises SettingsError."""
     try:
         given = spark_options.parsed(pairs)
         if found := list(spark_options.problems(given)):

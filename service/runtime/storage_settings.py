@@ -16,7 +16,7 @@ _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io
 
 
 class StorageSettings(LoginSettings):
-    """The settings by which the service and its workers reach tables."""
+    """The settings with which the service and its workers reach tables."""
 
     storage_options: dict[str, str] = Field(
         default_factory=dict,
@@ -44,5 +44,5 @@ class StorageSettings(LoginSettings):
 
     @property
     def hadoop_options(self) -> dict[str, str]:
-        """Hadoop's options for all storages, those of the accounts included."""
+        """Hadoop's options for all storages, including those of the accounts."""
         return {**self.storage_options, **accounts.options(self.storage_accounts)}

@@ -1,8 +1,8 @@
 """The ticks of the service: tasks that run again and again.
 
-APScheduler runs those that only follow the time. The others have a thread each, which one thread wakes when there may
-be something to do. While the service is idle, only that thread wakes each second and at a notification: to wake another
-one takes ten times as long as to ask SQLite whether its tick would find something.
+APScheduler runs the ticks that only depend on the time. Each of the others has a thread, and one further thread wakes
+these when there may be something to do. While the service is idle, only that one thread wakes, each second and at a
+notification. Asking SQLite whether a tick would find something takes a tenth of the time of waking the tick's thread.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from service.model.task_health import TaskHealth
 log = logging.getLogger(__name__)
 
 _BEAT_SECONDS = 1.0
-# Pause after a notification, so that many at once cost one look.
+# Pause after a notification, so that many notifications at once cause only one check.
 _TOGETHER_SECONDS = 0.02
-# Change of the time of the wall clock against the monotonic one from which it counts as set.
+# If the wall clock and the monotonic clock differ by this much more than before, the wall clock was set.
 _SET_SECONDS = 1.0
 
 
@@ -36,9 +36,9 @@ _SET_SECONDS = 1.0
 class Tick:
     """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
 
-    The task also runs as soon as `notified` is set; `run_once` clears `notified`. A run with a false result has found
-    nothing to do: the next one waits for `idle_seconds`, if given, or until the service's notifier is called. A run for
-    which `is_due` is false would find nothing, and is left out.
+    The task also runs as soon as `notified` is set; `run_once` clears `notified`. If a run has a false result, it has
+    found nothing to do. If `idle_seconds` is given, the next run then comes after this time, or when the service's
+    notifier is called. If `is_due` returns False, a run would find nothing, and is left out.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Tick:
 
     @property
     def follows_time(self) -> bool:
-        """Whether nothing but the time says when the task runs."""
+        """Whether only the time determines when the task runs."""
         return self.is_due is None and self.notified is None and not self.idle_seconds
 
     def may_find(self) -> bool:
@@ -67,12 +67,12 @@ class _Running:
     next_at: float
     is_busy: bool = False
     is_asked: bool = False  # Whether there was a notification while it was busy.
-    looked_at: float = -math.inf  # When it was last seen whether the tick may find something.
+    looked_at: float = -math.inf  # When it was last checked whether the tick may find something.
 
 
 class Ticks:
-    """Runs the ticks. A tick that fails is tried again at its next time. `tasks` knows of each tick whether it fails
-    and when it last ended."""
+    """Runs the ticks. A tick that fails is tried again at its next time. `tasks` records for each tick whether it
+    fails, and when it last ended."""
 
     def __init__(self, ticks: Sequence[Tick], notifier: Notifier, tasks: TaskHealth) -> None:
         self._ticks = ticks
@@ -114,7 +114,7 @@ class Ticks:
         self._start(self._beat, "ticks")
 
     def end(self, seconds: float) -> None:
-        """Starts no more runs, and waits so long for those that have begun."""
+        """Starts no more runs, and waits at most `seconds` for those that have begun."""
         self._ended.set()
         self._notified.set()
         for each in self._running:
@@ -165,8 +165,8 @@ class Ticks:
             self._tasks.ended(running.tick.name)
 
     def _keep_near(self) -> None:
-        """Moves ticks that are too far in the future to their interval from now, if the wall clock was set. The
-        scheduler waits for times of that clock, which are far away after it has been set back."""
+        """If the wall clock was set, moves the next time of each tick that is too far in the future to one interval
+        from now. APScheduler waits for times of that clock, which are far away after it was set back."""
         offset = time.time() - time.monotonic()
         if abs(offset - self._wall_offset) < _SET_SECONDS:
             return
@@ -197,10 +197,11 @@ class Ticks:
         found: object = None
         fails = False
         try:
-            # Whoever calls the notifier does not know of this tick; who wakes the others has asked already.
+            # The notifier wakes this thread without asking `may_find`; for other ticks, the thread that wakes them has
+            # asked.
             found = tick.run_once() if not tick.idle_seconds or tick.may_find() else False
         except DatabaseUnavailableError as error:
-            # The database may be available at the next run; meanwhile /readyz reports that it is not.
+            # The database may be available again at the next run. Meanwhile /readyz reports that it is not.
             log.warning("%s: %s", tick.name, error)
             self._tasks.ended(tick.name)
             return True, False
@@ -212,8 +213,8 @@ class Ticks:
 
 
 class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """An interval after the current time. APScheduler's own trigger adds the interval to the last time; after the clock
-    was set forward by years, it would go through all missed times."""
+    """A trigger that fires one interval after the current time. APScheduler's own trigger adds the interval to the last
+    time, so after the clock was set forward by years, it would go through all missed times."""
 
     def __init__(self, seconds: float, *, first_after: float) -> None:
         self._interval = timedelta(seconds=seconds)

@@ -1,8 +1,8 @@
-"""Admission of due jobs: the rules for one table, and the limits for all tables.
+"""Admission decides which of the due jobs start: by rules for one table, and by limits for all tables.
 
 A table has at most one active job that writes. If several kinds of jobs are due, they start in the order of `DECIDED`.
-However, if a kind has run while another one waited, the other one goes first, so that each kind gets its turn.
-Everything that prevents a job from starting is a `Wait` with its reason.
+If one kind has run while another kind waited, however, the kind that waited goes first, so that each kind gets its
+turn. Whatever prevents a job from starting is a `Wait` with its reason.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Wait
 from service.scheduling.job_history import JobHistory
 
 _POLL_PATIENCE = timedelta(minutes=5)
-"""How long to wait for a poll that has seen the result of a successful job. The wait must end, because no poll result
-shows a job that had nothing to do: results are recorded only when something has changed."""
+"""How long to wait for a poll that shows the result of a successful job. The wait must end, because polls are recorded
+only when something has changed, and a job that had nothing to do changes nothing."""
 
 _NEVER = JobHistory()
 
@@ -29,8 +29,8 @@ _NEVER = JobHistory()
 class Limits:
     """Maximum numbers of jobs.
 
-    The limits are nested: all tables, a worker group, a kind in that group. If limits overlapped in another way, they
-    might never have capacity at the same moment, and a job could wait for ever.
+    The limits are nested: for all tables, for a worker group, and for a kind in that group. Limits that overlapped in
+    another way might never have capacity at the same moment, so a job could wait for ever.
     """
 
     active: int = 100  # Active on all tables.
@@ -89,8 +89,8 @@ class Load:
 LIMITED = "limit-reached"
 GROUP_LIMITED = "group-limit-reached"
 KIND_LIMITED = "kind-limit-reached"
-"""Codes of waits because of other tables' jobs: any jobs, jobs of the worker group, or jobs of the kind in the
-group."""
+"""Codes of waits for jobs of other tables: for any jobs, for jobs of the worker group, or for jobs of the same kind in
+the group."""
 
 ANY_CAPACITY = "*"
 
@@ -103,17 +103,18 @@ def capacity_wanted(code: str, kind: JobKind, group: str) -> str | None:
 
 @dataclass(frozen=True)
 class Situation:
-    """The state of one table, without its proposals. Mappings have no entry for a kind without a value."""
+    """What admission has to know about one table, besides the proposals. A mapping has no entry for a kind without a
+    value."""
 
     now: datetime
     polled_at: datetime  # The time of the last poll result.
-    # When each service last ran, according to that result.
+    # When each table service last ran, according to this poll result.
     ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)
     active: Sequence[Job] = ()  # Active jobs without dry runs.
     group: str = DEFAULT_GROUP  # The worker group that runs them.
     paused: str | None = None  # Why nothing may start, as a sentence without a full stop.
-    frozen: Wait | None = None  # The freeze that lasts.
-    misplaced_rows: str | None = None  # The stale writes that are not repaired, as a sentence without a full stop.
+    frozen: Wait | None = None  # The wait for the end of a freeze, while one lasts.
+    misplaced_rows: str | None = None  # A sentence without a full stop about stale writes that are not repaired.
     closed_until: datetime | None = None  # When the next maintenance window opens; None while one is open.
     history: Mapping[JobKind, JobHistory] = field(default_factory=dict)
     wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
@@ -151,7 +152,7 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
         return Wait("paused", situation.paused)
     if situation.frozen:
         return situation.frozen
-    # Jobs that do not write, such as a diagnosis, exclude only another one of their kind.
+    # A job that does not write, such as a diagnosis, excludes only other jobs of its kind.
     busy = (job for job in situation.active if job.kind is kind or mutates(job.kind, dry_run=job.dry_run))
     if obstacle := next(busy, None):
         return Wait("table-busy", f"{_name(obstacle.kind)} {obstacle.id} is {obstacle.state.value}")
@@ -167,7 +168,7 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
         description = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
         return Wait("too-soon", description, rested_at)
     seldom_until = history.seldom_until
-    # Delegated plans, which have no minimum interval, do not wait for this reason either.
+    # Delegated plans have no minimum interval, and do not wait for this reason either.
     if seldom_until and seldom_until > situation.now and situation.rest.get(kind, 0):
         description = (
             f"the last {count(history.fruitless, f'{_name(kind)} job')} gained nothing; the next may start at"
@@ -186,7 +187,7 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
 
 
 def _is_shown(kind: JobKind, history: JobHistory, situation: Situation) -> bool:
-    """Returns whether the poll result is newer than the last successful job."""
+    """Returns whether the poll result shows the last successful job."""
     ran_at = situation.ran_at.get(kind)
     is_seen = ran_at is not None and history.began_at is not None and ran_at >= history.began_at
     return is_seen or (history.ended_at is not None and situation.polled_at > history.ended_at)

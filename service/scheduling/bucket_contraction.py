@@ -1,8 +1,8 @@
-"""Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many are merged into
-one.
+"""Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many buckets are merged
+into one.
 
-Contraction and expansion never alternate: after a contraction the largest bucket has at most a fourth of what an
-expansion allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
+Contraction and expansion never alternate. After a contraction the largest bucket has at most a fourth of the size that
+the policy of the expansion allows, and after an expansion at least half of that size (`bucket_expansion.factor_for`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
 
 MAX_FACTOR = 8
-"""Largest factor that the policy asks for at once; a table whose buckets are still too small is contracted again."""
+"""The largest factor of one job. If buckets are still too small then, the table is contracted again."""
 
 MARGIN = 4
-"""After a contraction the largest bucket is at most the limit of the expansion divided by this."""
+"""After a contraction the largest bucket has at most the expansion's limit divided by this number."""
 
 _MOST_PARTITIONS = 10_000
 
@@ -50,8 +50,9 @@ def decide(
     hazard: WriterHazard = NO_HAZARD,
     growth: BucketGrowth | None = None,
 ) -> Run | Suggest | Skip:
-    """Returns the proposal; it is `Run` only in the mode `auto`, `Skip` with an obstacle. `limit` is the largest bucket
-    that the policy of the expansion allows, in bytes. Buckets that will have grown in 90 days are not merged."""
+    """Returns the proposal. A due job is `Run` in the mode `auto`, else `Suggest`; if an obstacle exists, the result is
+    `Skip`. `limit` is the largest bucket in bytes that the policy of the expansion allows. Buckets that will be too
+    large for a merge in 90 days are not merged."""
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket contraction is switched off")
     if not snapshot.num_buckets:
@@ -70,7 +71,10 @@ def decide(
         f" {size(settings.min_bucket_bytes)} are wanted"
     )
     if not chosen:
-        because = f"{finding}; but the number is odd, or two would have more than a fourth of the {size(limit)} allowed"
+        because = (
+            f"{finding}; but the number of buckets is odd, or two together would have more than a fourth of the"
+            f" {size(limit)} allowed"
+        )
         return Skip("no-factor", because)
     if plans := going_first(snapshot, context):
         return Skip("plans-pending", f"{finding}; but {plans}")
@@ -78,7 +82,7 @@ def decide(
     some = None if len(chosen) == len(known) else sorted(each.path for each in chosen)[:_MOST_PARTITIONS]
     params = settings.job_params(factor=factor, partitions=some)
     where = f"in {count(len(chosen), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
-    because = f"{finding}; {factor} become one {where}"
+    because = f"{finding}; {factor} buckets become one {where}"
     kind = JobKind.BUCKET_CONTRACTION
     proposal = Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
     return unless_refused(proposal, hazard.obstacle)
@@ -87,8 +91,8 @@ def decide(
 def factor_for(partition: PartitionState, wanted: int, limit: int, growth: BucketGrowth | None = None) -> int:
     """Returns the smallest power of two, at most `MAX_FACTOR`, that brings the average bucket to `wanted` bytes.
 
-    The factor divides the number of buckets, and `factor` buckets as large as the largest one have at most `limit`
-    divided by `MARGIN` together, and at most `limit` in 90 days. Returns 1 if there is no such factor.
+    The factor divides the number of buckets. `factor` buckets as large as the largest one have together at most `limit`
+    divided by `MARGIN`, and at most `limit` in 90 days. Returns 1 if there is no such factor.
     """
     factor, later = 1, growth.grown(partition.largest_bucket_bytes) if growth else 0.0
     while (
@@ -103,8 +107,8 @@ def factor_for(partition: PartitionState, wanted: int, limit: int, growth: Bucke
 
 
 def _most_saving(partitions: Sequence[PartitionState], factors: dict[str, int]) -> list[PartitionState]:
-    """Returns the partitions whose factor takes away the most buckets, because a job has one factor for all its
-    partitions."""
+    """Returns the partitions to contract. A job has one factor for all its partitions, so the factor that removes the
+    most buckets is chosen."""
     by_factor: dict[int, list[PartitionState]] = {}
     for each in partitions:
         by_factor.setdefault(factors[each.path], []).append(each)

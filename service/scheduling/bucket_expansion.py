@@ -19,14 +19,14 @@ from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
 
 _UNEVEN = 4
-"""A bucket is uneven if it is too large although the average bucket is below the target divided by this. The rows of
-such a bucket share few keys, so more buckets would not separate them."""
+"""A bucket is uneven if it is too large although the average bucket is smaller than the target divided by this number.
+The rows of such a bucket share few keys, so more buckets would not separate them."""
 
 AHEAD_OF_NEED = timedelta(days=1)
-"""An expansion is due so long before the largest bucket reaches its limit, so that a quiet hour is in between."""
+"""An expansion is due this long before the largest bucket reaches its limit, so that a quiet hour comes before that."""
 
 _URGENT = 1.25
-"""A bucket that has more than this many times its limit waits for no quiet hour."""
+"""A bucket with more than this many times the allowed size does not wait for a quiet hour."""
 
 NOT_QUIET = "not-quiet"
 
@@ -46,10 +46,11 @@ def decide(
     *,
     growth: BucketGrowth | None = None,
 ) -> Run | Suggest | Skip:
-    """Returns the proposal, with the hazard's warning: `Run` only in the mode `auto`, `Skip` with an obstacle.
+    """Returns the proposal, with the hazard's warning. A due job is `Run` in the mode `auto`, else `Suggest`; if an
+    obstacle exists, the result is `Skip`.
 
-    A bucket that is nearly too large is due a day ahead, and waits for a quiet hour, as far as `growth` is known. The
-    parameters name partitions when most of them are small enough.
+    If `growth` is known, the job is due a day before a bucket becomes too large, and it waits for a quiet hour. The
+    parameters name partitions when only some of them have to be expanded.
     """
     found = _decide(settings, snapshot, context, growth)
     return replace(unless_refused(found, hazard.obstacle), warning=hazard.warning)
@@ -102,7 +103,7 @@ def _split(
         finding += f" and expected by {local(growth.needed_at, growth.time_zone)}"
     if not splittable:
         average = size(worst.average_bucket_bytes)
-        because = f"{finding}; but an average one has {average}: more buckets would not separate its few keys"
+        because = f"{finding}; but an average bucket has {average}, so more buckets would not separate its few keys"
         return Skip("uneven-keys", because)
     if plans := going_first(snapshot, context):
         return Skip("plans-pending", f"{finding}; but {plans}")
@@ -112,14 +113,14 @@ def _split(
         factor, lasting = growth.factor, f", which last for {AHEAD.days} days"
     params = settings.job_params(factor=factor, partitions=_partitions(splittable, known))
     where = f"in {count(len(splittable), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
-    because = f"{finding}; {factor} times as many {where}{lasting}"
+    because = f"{finding}; {factor} times as many buckets {where}{lasting}"
     kind = JobKind.BUCKET_EXPANSION
     return Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
 
 
 def factor_for(largest: int, target: int) -> int:
-    """Returns the smallest power of two that brings a bucket of `largest` bytes to `target` bytes or below, at most
-    `MAX_FACTOR`."""
+    """Returns the smallest power of two that brings a bucket of `largest` bytes to at most `target` bytes, but no more
+    than `MAX_FACTOR`."""
     factor = 2
     while factor < MAX_FACTOR and largest > target * factor:
         factor *= 2

@@ -1,4 +1,4 @@
-"""The growth of the largest bucket of a table: when the table needs more buckets, and how many in 90 days."""
+"""The growth of the largest bucket of a table: when the table needs more buckets, and how many it needs in 90 days."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_POINTS = 60
 _DAY = 86_400.0
 _HOUR = timedelta(hours=1)
 _FEW = 1.1
-"""An hour is quiet if it has at most this many times the commits of the quietest one."""
+"""An hour is quiet if it has at most this many times the commits of the quietest hour."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class BucketGrowth(Documented):
     """The growth of the largest bucket, by the samples of the last 60 days."""
 
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
-    bytes_per_day: Annotated[int, Spec("Bytes by which it grows in a day", examples=(64 << 20,))]
+    bytes_per_day: Annotated[int, Spec("Bytes by which that bucket grows in a day", examples=(64 << 20,))]
     num_buckets: Annotated[int, Spec("Number of buckets", examples=(8,))]
     needed: Annotated[int, Spec("Number of buckets that is needed next", examples=(16,))]
     needed_at: Annotated[
@@ -45,13 +45,13 @@ class BucketGrowth(Documented):
     factor: Annotated[int, Spec("Factor of an expansion that lasts for 90 days; 1 if none is needed", examples=(4,))]
     quiet_at: Annotated[
         datetime | None,
-        Spec("The hour with the fewest commits or the window, the present or the next one; null if none is needed"),
+        Spec("Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"),
     ]
     text: Annotated[str, Spec("The same in words", examples=("needs 16 buckets by 3 March; 32 in 90 days",))]
-    time_zone: Annotated[str, Spec("The zone of the times in words: that of the policy", examples=("UTC",))]
+    time_zone: Annotated[str, Spec("The policy's time zone, which the times in the text have", examples=("UTC",))]
 
     def grown(self, size: float) -> float:
-        """Returns what a bucket of this many bytes has in 90 days."""
+        """Returns how many bytes a bucket of this size has in 90 days."""
         return size * (1 + self.bytes_per_day * AHEAD.days / max(1, self.largest_bytes))
 
 
@@ -65,8 +65,8 @@ class Largest:
 
 
 def rate_of(samples: Sequence[Sample]) -> float | None:
-    """Returns by which share of its size the table grows in a day: by the median of the slopes between samples, which
-    jumps and single losses do not move. None while too little is known."""
+    """Returns by which share of its size the table grows in a day; None while too little is known. The rate is the
+    median of the slopes between all pairs of samples, because single jumps and losses hardly change this median."""
     points = [(each.at.timestamp() / _DAY, each.base_bytes + each.log_bytes) for each in samples]
     points = points[:: max(1, len(points) // _MOST_POINTS)]
     if not points or points[-1][0] - points[0][0] < _LEAST_DAYS or not points[-1][1]:
@@ -78,11 +78,11 @@ def rate_of(samples: Sequence[Sample]) -> float | None:
 def foreseen(
     rate_of_table: float | None, largest: Largest, now: datetime, quiet: datetime, time_zone: str = "UTC"
 ) -> BucketGrowth | None:
-    """Returns the forecast by the table's rate (`rate_of`); None if that is not known. The text has the times of the
-    zone."""
+    """Returns the forecast by the table's rate (`rate_of`); None if the rate is not known. Times in the text are in
+    this time zone."""
     if rate_of_table is None:
         return None
-    # Every bucket has the same share of what comes, so the largest one grows like the table.
+    # New keys are spread evenly over the buckets, so the largest bucket grows by the same rate as the table.
     rate = rate_of_table * largest.bytes
     later = largest.bytes + rate * (AHEAD.total_seconds() / _DAY)
     factor = 1
@@ -114,7 +114,7 @@ def local(moment: datetime, time_zone: str) -> str:
 
 
 def hour_of(now: datetime, time_zone: str) -> datetime:
-    """Returns the beginning of the hour that is running on the clocks of the zone, in UTC."""
+    """Returns when the present hour of the zone's clocks began, in UTC."""
     return now.astimezone(ZoneInfo(time_zone)).replace(minute=0, second=0, microsecond=0).astimezone(UTC)
 
 
@@ -125,14 +125,16 @@ def midnight_of(now: datetime, time_zone: str) -> datetime:
 
 
 def by_hour(commits: Sequence[datetime], midnight: datetime, time_zone: str) -> Mapping[int, float]:
-    """Returns the number of commits in each hour of the day on the clocks of the zone, in the whole days before
-    `midnight`. Work of every night at 2 o'clock stays in its hour when the clocks change. On these days an hour does
-    not exist, or twice, so the numbers are averages for the times that the hour has come.
+    """Returns the average number of commits in each hour of the day, in the whole days before `midnight`. `commits` are
+    the times of the last commits, the latest first.
 
-    If the present day counted, the hours that have just passed would have newer commits than those ahead, and the
-    quietest hour of a table with fewer commits each day would always be ahead. `commits` are the latest first. Only as
-    many whole days count as they cover, because an hour that fewer days cover than others would look quiet. All count
-    if they cover less than a day.
+    Hours are those of the zone's clocks, so that nightly work stays in its hour when the clocks change. On such a day
+    an hour comes twice or not at all, so the number is an average over the times that the hour has come.
+
+    The present day does not count. If a table gets fewer commits from day to day, the hours ahead, whose last commits
+    are of an earlier day, would otherwise look busier than those that have passed. Only days that `commits` cover
+    entirely count, because an hour that fewer days cover would look quiet. If they cover no whole day, all of them
+    count.
     """
     zone = ZoneInfo(time_zone)
     past = [each for each in commits if each < midnight]
@@ -147,9 +149,10 @@ def by_hour(commits: Sequence[datetime], midnight: datetime, time_zone: str) -> 
 
 
 def quiet_at(policy: Policy, commits: Mapping[int, float], now: datetime) -> datetime:
-    """Returns `now` in a maintenance window, or in an hour of the day with few commits; else the next time at which one
-    of them begins. `commits` has the commits of each hour (`by_hour`); an hour has few if it has a tenth more than the
-    least. The policy's time zone is that of both."""
+    """Returns the next quiet time: `now` if it is quiet, else when the next quiet time begins. A policy with
+    maintenance windows is quiet in these; else an hour of the day is quiet that has at most a tenth more commits than
+    the quietest hour. `commits` has the commits of each hour (`by_hour`). Windows and hours are in the policy's time
+    zone."""
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         return windows.opens_at(policy.windows, policy.time_zone, now) or now
     if policy.windows:

@@ -18,7 +18,7 @@ from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacl
 
 _MOST_PARTITIONS = 10_000
 _GROWN = 1.1
-"""A bucket whose last split was of no use is split again when it is larger than this many times its size then."""
+"""A bucket whose last split was of no use is split again when it has grown to more than this many times its size."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
@@ -41,24 +41,26 @@ def decide(
     has_flink: bool = False,
     one_sided: Mapping[str, int] | None = None,
 ) -> Run | Suggest | Skip:
-    """Returns the proposal: `Run` only in the mode `auto`, and `Skip` where a job would be refused because of the
-    table's writers (`jobs.services.bucket_resize`). `one_sided` are the splits of no use (`one_sided_splits`)."""
+    """Returns the proposal. A due job is `Run` in the mode `auto`, else `Suggest`. The result is `Skip` if the job
+    would be refused because of the table's writers (`jobs.services.bucket_resize`). `one_sided` are the splits of no
+    use (`one_sided_splits`)."""
     return unless_refused(_decide(settings, snapshot, context, one_sided or {}), _obstacle(hazard, has_flink=has_flink))
 
 
 def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
-    """Returns the fact about the writers that prevents a resize. SQL statements prevent none: they know the ranges."""
+    """Returns the fact about the writers that prevents a resize. Writers of SQL statements are no obstacle, because
+    they know the buckets' ranges of hash values."""
     if has_flink:
         return Obstacle(
             "flink-may-be-running",
-            "Flink writes the table, or did, and it is not proved that it follows new ranges: when no Flink job writes"
-            " the table any more, declare the engines that do (`writers.engines`)",
+            "Flink writes the table or has written it, and nothing proves that Flink follows new ranges. When no Flink"
+            " job writes the table any more, declare the engines that write it (`writers.engines`)",
         )
     if hazard.obstacle and hazard.obstacle.code == WRITERS_TOO_OLD:
         return Obstacle(
             WRITERS_TOO_OLD,
             "writers older than Hudi 1.1 might use the old ranges: declare the version that all writers have"
-            " (`writers.hudi_version`), or stop them and declare that (`writers.stopped`)",
+            " (`writers.hudi_version`), or stop the writers and declare this (`writers.stopped`)",
         )
     return None
 
@@ -77,7 +79,8 @@ def _decide(
         )
     if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
-    # A job for such a partition would split the bucket again, so its small buckets are not merged either.
+    # A job for the partition of such a bucket would split it again, so small buckets of the partition are not merged
+    # either.
     large = [each for each in known if _is_large(each, settings)]
     stuck = {each.path: each for each in large if each.largest_range_bytes <= _GROWN * one_sided.get(each.path, 0)}
     changeable = [each for each in known if each.path not in stuck]

@@ -37,7 +37,7 @@ _NEAR = 0.5
 
 @dataclass(frozen=True)
 class _Trend:
-    """The figures that were read at one time. All decisions of that hour use them."""
+    """The figures that were read at one time. All decisions of the following hour use them."""
 
     hour: datetime
     time_zone: str

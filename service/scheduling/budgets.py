@@ -21,15 +21,15 @@ _LEVELS = AtOnce(store.EVERY, store.OF_TABLES)
 _WORKER_HOURS = "worker_hours_per_day"
 _UNITS = {"gb_hours_per_day": "GB-hours", _WORKER_HOURS: "worker-hours"}
 MEMBERS = {"gb_hours_per_day": "gb_seconds", _WORKER_HOURS: "seconds"}
-"""The members of a budget, and the figure of attempts that counts against each."""
+"""The members of a budget, and the figure of attempts that is compared with each."""
 
 Key = tuple[str, str]
-"""The level of a policy, or the worker group, that has a budget, and the member of the budget."""
+"""The owner of a budget, which is a level of a policy or a worker group; and the member of the budget."""
 
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """What tables may cost together in a day, by the `settings` of the budget of one level or worker group."""
+    """The budget of a level of a policy or of a worker group: what its `tables` may cost together in a day."""
 
     level: str
     settings: Mapping[str, Any]
@@ -49,8 +49,8 @@ class SharedBudget:
         return "the table" if self.level.startswith(TABLE) else f"the tables of {self.level}"
 
     def overspent(self, member: str, of_today: float, before: float) -> str | None:
-        """Returns the clause about a budget that is spent; None otherwise. `before` is what the days before have taken
-        whose rest may be spent today, in hours, as `of_today`."""
+        """Returns a clause if the budget is spent; None otherwise. `of_today` is what jobs have taken today, in hours.
+        `before` is what they took in the `carry_over_days` before, whose rest may be spent today."""
         allowed = self.settings[member] + max(0.0, self.carry_over_days * self.settings[member] - before)
         if of_today < allowed:
             return None
@@ -91,8 +91,8 @@ def of_levels(
 
 
 def of_groups(worker_hours: Mapping[str, float], groups: Mapping[str, str]) -> Iterator[SharedBudget]:
-    """Yields the budgets of worker groups, whose hours of a day are given. `groups` has the worker group of each
-    table."""
+    """Yields the budgets of worker groups. `worker_hours` has the hours in a day of each, and `groups` the worker group
+    of each table."""
     tables: dict[str, set[str]] = {group: set() for group in worker_hours}
     for table_id, group in groups.items():
         if group in tables:
@@ -107,14 +107,14 @@ def read(
     table_ids: Collection[str],
     worker_hours_by_group: Mapping[str, float] | None = None,
 ) -> Budgets:
-    """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups, whose hours
-    of a day are given."""
+    """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups.
+    `worker_hours` has the hours in a day of each group."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     patterns, own = _LEVELS.read(connection, {"of_tables": list(table_ids)})
     used = _Used(connection)
     found: list[SharedBudget] = []
     if worker_hours_by_group:
-        # Only tables with figures count, and to merge the policies of all tables would take long.
+        # Only tables with figures count, because merging the policies of all tables would take long.
         first_day = today - BudgetSettings.carry_over_days * _DAY
         busy = {**used.of(today, today + 2 * _DAY), **used.of(first_day, today)}
         policies = policy_registry.effective_of_all(connection, patterns, busy)

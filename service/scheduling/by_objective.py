@@ -46,7 +46,7 @@ def of_versions(snapshot: TableSnapshot, objective: TableObjective) -> Timing:
 
 
 def within_budget(timing: Timing, objective: TableObjective) -> Timing:
-    """Returns the timing; a job is due only if the objective and the budget leave something to spend."""
+    """Returns the timing, but with no job due once the objective's limit of GB-hours or a budget is spent."""
     most = objective.settings.max_gb_hours_per_day
     if timing.is_due and objective.overspent is not None:
         return Timing(False, f"{timing.because}; but {objective.overspent}", objective.spent_until)
@@ -67,13 +67,13 @@ def _by_reads(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None
 
 
 def _unless_few_read(timing: Timing, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
-    """Returns the timing; no job is due while the reads of the table are among the few that may cost more."""
+    """Returns the timing, but with no job due while the reads of the table are among the few that may cost more."""
     objective, now = context.objective, context.now
     if not timing.is_due or objective.share is None:
         return timing
     share, least = objective.share_of_waiting(snapshot, now), objective.settings.of_reads or 1.0
     because = (
-        f"{timing.because}; this table and those that are dearer to keep have {100 * share:.3g} % of all reads of"
+        f"{timing.because}; this table and those that need more work per read have {100 * share:.3g} % of all reads of"
         f" {objective.share.level}, {100 * (1 - least):.3g} % may cost more"
     )
     if objective.waiting(snapshot, now) is None:
@@ -86,7 +86,7 @@ def _at_most(most: float | None) -> str:
 
 
 def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
-    """Returns the timing; a job is due only if readers have paid enough for its work."""
+    """Returns the timing, but with no job due before readers have paid enough for its work (`least_worth`)."""
     objective, least = context.objective, context.objective.settings.least_worth
     if least is None or not timing.is_due:
         return timing
@@ -94,7 +94,7 @@ def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context
     paid = f"readers have paid {worth:.2g} s for each second of its work"
     if objective.is_worth_it(kind, snapshot, context.now):
         return Timing(True, f"{timing.because}; {paid}")
-    # Readers pay as much in each further second, or more.
+    # In each further second readers pay at least as much as in each second before.
     left = UNREAD_FOR.total_seconds() - age
     if worth > 0:
         left = min(left, max(age, 1.0) * (least / worth - 1))
@@ -106,15 +106,15 @@ def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     if most is None:
         return None
     oldest = _oldest(snapshot, context)
-    # The job begins early, because it takes time itself, but not before half of the limit, so that logs are not
-    # compacted all the time.
+    # The job begins early, because it takes time itself. But it does not begin before half of the limit, so that logs
+    # are not compacted all the time.
     due_at = oldest + timedelta(seconds=max(most - context.objective.lead_seconds, most / 2))
     because = f"the oldest log file is about {duration(context.now - oldest)} old, {duration(most)} allowed"
     return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
 
 
 def _oldest(snapshot: TableSnapshot, context: TriggerContext) -> datetime:
-    """Returns about when the first log file was written; logs that the last job has left count from that job on, so
-    that they do not make the next job due at once."""
+    """Returns about when the first log file was written. Logs that the last job has left count as written when it ran,
+    so that they do not make the next job due at once."""
     oldest = context.objective.oldest(snapshot, context.now)
     return min(max(oldest, context.last_run_at or oldest), context.now)

@@ -46,10 +46,10 @@ def decide(
 ) -> Run | Skip:
     """Returns the proposal, by the calendar or else by the thresholds; `Skip` when no file could be freed.
 
-    `consumers` are only for the text, because the job itself keeps the files that they need. Late files of fenced
-    writers must be removed before the timeline is archived past their instants, so a cleaning for them waits for
-    neither calendar nor thresholds. `first` is as in `PolicyInputs`. `silent` are the writers whose writes only a
-    cleaning rolls back.
+    `consumers` only appear in the text, because the job itself keeps the files that they need. Fenced writers may leave
+    late files, which must be removed before the timeline is archived past their instants. A cleaning for such files
+    waits for neither calendar nor thresholds. `first` is `PolicyInputs.first_freed`. `silent` are the dead writers
+    whose writes only a cleaning rolls back.
     """
     late = sum(each.is_unresolved and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
@@ -71,7 +71,7 @@ def decide(
     if not timing.is_due:
         return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning, timing.commits)
     if dead := len(silent.dead):
-        kept += f"; {count(dead, 'write')} of dead writers to roll back"
+        kept += f"; {count(dead, 'write')} of dead writers will be rolled back"
     elif found := first and first.kept(settings, context.now):
         why, until = found
         because = f"{timing.because}; but all {count(files, 'file')} out of use are kept: {why}"
@@ -104,7 +104,7 @@ def _timing(settings: CleaningSettings, snapshot: TableSnapshot, context: Trigge
 def _kept_for(
     settings: CleaningSettings, consumers: Sequence[Consumer], context: TriggerContext
 ) -> tuple[str, str | None]:
-    """Returns a clause about the consumer that is furthest behind, and a warning about those that are silent."""
+    """Returns a clause about the consumer that is furthest behind, and a warning about consumers that are silent."""
     found = awaited(consumers, settings.consumer_hours, context.now)
     kept = f"; versions since {found[0].instant} are kept for consumer '{found[0].name}'" if found else ""
     stale = [each.name for each in consumers if each.is_stale(settings.consumer_hours, context.now)]

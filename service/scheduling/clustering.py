@@ -1,5 +1,5 @@
-"""Policy of clustering: whether to sort the rows of a table now, which also merges small files, or only to merge small
-files."""
+"""Policy of clustering: whether to sort the rows of a table now, which also merges small files, or to merge small files
+only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
         return Skip("plan-running", plans.running_text, plans.running_until, warning)
     if plans.waiting and snapshot.num_buckets:
         names = ", ".join(plans.waiting)
-        because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"
+        because = f"{names} is a clustering plan by Hudi that would break the bucket index: roll the plan back"
         return Skip("plan-unusable", because, warning=warning)
     if plans.waiting:
         because = f"{count(len(plans.waiting), 'clustering plan')} left on the timeline to be executed"
@@ -81,6 +81,7 @@ def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Tim
 def _params(settings: ClusteringSettings, snapshot: TableSnapshot) -> dict[str, object]:
     given = settings.job_params()
     if not snapshot.num_buckets:
-        # A policy for many tables may have this member, but a job on a table without buckets would be refused for it.
+        # A policy for many tables may have this member, but a job on a table without buckets would be refused because
+        # of it.
         given.pop("expansion_factor", None)
     return given if settings.sort_by else {**given, "layout": ClusteringLayout.LINEAR.value}

@@ -52,7 +52,7 @@ def _params(settings: CompactionSettings) -> dict[str, object]:
 
 
 def _is_other(settings: CompactionSettings, context: TriggerContext) -> bool:
-    """Returns whether something else than the thresholds may make a job due."""
+    """Returns whether something other than the thresholds may make a job due."""
     return bool(context.calendar or context.objective.settings.concerns_reads or settings.log_ratio is not None)
 
 

@@ -1,4 +1,4 @@
-"""Proposals, admissions and decisions about a table. `because` is always a sentence for people, with the figures."""
+"""Proposals, admissions and decisions about a table. `because` always explains them to people, with the figures."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Skip:
 
     code: str  # The reason, in kebab-case.
     because: str
-    until: datetime | None = None  # When the result may change although only time passes.
+    until: datetime | None = None  # When the passing of time alone may change the result; None if it cannot.
     warning: str | None = None
-    # The number of further commits before which, and before `until`, no job of this kind becomes due, whatever jobs of
-    # other kinds do; 0 if unknown.
+    # No job of this kind becomes due before this many further commits and before `until`, whatever jobs of other kinds
+    # do; 0 if unknown.
     commits: float = field(default=0, compare=False)
 
 
@@ -79,8 +79,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Decision(Record):
-    """A stored admission. A repetition with the same verdict and code is counted and not stored again; `because` then
-    has the latest figures."""
+    """A stored admission. If the next one has the same verdict and code, it is not stored but counted, and `because`
+    gets its figures."""
 
     kind: JobKind
     verdict: Annotated[Verdict, Spec("`wait`: the job is due, but something blocks it")]
@@ -89,8 +89,8 @@ class Decision(Record):
         str, Spec("The reason as a sentence", examples=("3 commits since the last compaction, threshold 5",))
     ]
     first_at: Annotated[datetime, Spec("When it was first made", examples=("2026-01-01T12:00:00Z",))]
-    last_at: Annotated[datetime, Spec("Time of the latest decision in the row, from which the figures are")]
-    count: Annotated[int, Spec("Number of such decisions in a row")] = 1
+    last_at: Annotated[datetime, Spec("When it was last repeated; the figures are of this time")]
+    count: Annotated[int, Spec("How often it was made in succession")] = 1
     params: Annotated[
         Mapping[str, Any], Spec("Parameters of the job that was started or suggested", examples=({},))
     ] = field(default_factory=dict)

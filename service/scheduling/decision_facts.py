@@ -1,5 +1,5 @@
-"""Reads what the database has about a table for a decision, by one statement: decisions follow each commit, and most of
-these queries take less time than a statement of their own would."""
+"""Reads what the database has about a table for a decision. One statement has all these queries: decisions follow each
+commit, and the overhead of a separate statement is larger than most of the queries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DecisionFacts(NamedTuple):
     reads: Sequence[tuple[ReadSource, int, int]]
     has_plans: bool  # Whether writers delegate plans that have not ended.
     consumers: Sequence[Consumer]
-    has_gains: bool  # Whether a poll has yet to show what a job has gained.
+    has_gains: bool  # Whether the gain of a job is still to be measured by a poll.
 
 
 _READ = AtOnce(

@@ -83,7 +83,7 @@ class DecisionInputs:
     closes_at: datetime | None  # When the open maintenance window ends or a freeze begins; None if neither is known.
     withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
-    has_gains: bool  # Whether a poll has yet to show what a job has gained.
+    has_gains: bool  # Whether the gain of a job is still to be measured by a poll.
     plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
     ended_plans: Sequence[delegated.PlanStatus] = ()
 
@@ -98,8 +98,8 @@ class DecisionInputs:
 
     @property
     def withdrawable(self) -> list[Job]:
-        """The jobs that the service may withdraw: automatic ones that no worker has leased, and for which no writer had
-        to stop."""
+        """The jobs that the service may withdraw: those that it submitted itself, that no worker has leased, and for
+        which no writer had to stop."""
         of_policy = [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
         return [job for job in of_policy if job.hand_over is None]
 
@@ -111,8 +111,8 @@ def inputs_of(
     budgets: Budgets | None = None,
     costs: Costs = NO_COSTS,
 ) -> DecisionInputs | None:
-    """Returns the decision inputs, or None before the first poll of the table. `budgets` are the spent budgets; None to
-    read them. `costs` are the known expected costs of jobs. Raises TableNotFoundError."""
+    """Returns the decision inputs, or None before the first poll of the table. `budgets` are the spent budgets; they
+    are read if this is None. `costs` are the known expected costs of jobs. Raises TableNotFoundError."""
     facts = decision_facts.read(connection, table_id, now)
     table, stored = table_store.existing(facts.table, table_id), facts.stored
     if stored is None:
@@ -265,8 +265,9 @@ def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) 
 
 
 def has_waited(last: Decision, now: datetime) -> bool:
-    """Returns whether the job must not wait for a quiet hour after its last decision: it is due already and waits for
-    other jobs or limits, which may outlast the quiet hour, or it was told to wait for one a day ago."""
+    """Returns whether the job must no longer wait for a quiet hour, according to the last decision. This is so if the
+    job was due and waited for other jobs or limits, which may outlast the quiet hour, or if it has waited for a quiet
+    hour for a day."""
     if last.verdict is Verdict.WAIT:
         return True
     return last.code == NOT_QUIET and now - last.first_at >= _QUIET_WITHIN
@@ -312,8 +313,8 @@ def _calendars(
 ) -> dict[JobKind, Calendar]:
     """Returns the calendars of the kinds with a cron expression.
 
-    A time that passed between two decisions counts once, and stays due until the job can start, or if it is withdrawn,
-    until the next one can.
+    If scheduled times have passed since the last decision, one job is due, and it stays due until it starts. If the job
+    is withdrawn, the next job stays due in the same way.
     """
     found = {}
     for kind in DECIDED:

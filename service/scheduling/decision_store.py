@@ -21,8 +21,8 @@ _d = schema.decisions
 # Columns that a repetition may change, besides its count.
 _FIGURES = ("because", "warning", "last_at")
 
-# Statements of a decision are built once, because building takes longer than executing. Each kind takes a single step
-# in the index, whatever the length of the table's history.
+# Statements of a decision are built once, because building takes longer than executing. The lookup of each kind is a
+# single step in the index, however long the table's history is.
 _IS_OF_TABLE = _d.c.table_id == sa.bindparam("of_table")
 _decisions = Documents(Decision, _d)
 LATEST: Reading[dict[JobKind, Decision]] = _decisions.all_of(
@@ -39,7 +39,7 @@ LATEST: Reading[dict[JobKind, Decision]] = _decisions.all_of(
 
 def _current() -> sa.Select[Any]:
     kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
-    # Each pair of table and kind takes one step in the index, whatever the length of the history.
+    # The lookup of each pair of table and kind is one step in the index, however long the history is.
     each, tables = _d.alias("each"), schema.tables
     last = (
         sa.select(sa.func.max(each.c.id))
@@ -76,8 +76,8 @@ def current(connection: Connection, since: datetime, table_ids: Collection[str])
 def record(
     connection: Connection, table_id: str, decisions: Iterable[Decision], before: Mapping[JobKind, Decision]
 ) -> None:
-    """Stores decisions of different kinds, or counts them as repetitions of those `before`, the latest of each kind.
-    The caller has claimed the table."""
+    """Stores decisions of different kinds, or counts them as repetitions. `before` has the latest decision of each
+    kind. The caller has claimed the table."""
     new, repeated = [], []
     for decision in decisions:
         last = before.get(decision.kind)
@@ -99,8 +99,8 @@ def page(
     kinds: Collection[JobKind] = (),
     verdicts: Collection[Verdict] = (),
 ) -> Page[Decision]:
-    """Returns a page of the table's decisions, newest first. Empty `kinds` and `verdicts` select all; a decision is
-    between two times if it was made or repeated then."""
+    """Returns a page of the table's decisions, newest first. Empty `kinds` and `verdicts` select all. A decision is
+    within the period if it was made or repeated in it."""
     query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(asked.limit + 1)
     query = query.where(*within(_d.c.last_at, asked.since, None), *within(_d.c.first_at, None, asked.until))
     query = query.where(*among(_d.c.kind, kinds), *among(_d.c.verdict, verdicts))

@@ -1,4 +1,4 @@
-"""Policy of delegated plans: which plans of writers to execute now, independent of the table's own policy."""
+"""Policy of delegated plans: which plans of writers to execute now. The table's own policy does not matter for this."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from service.scheduling.decision import Admission, Run, Skip
 from service.scheduling.pending_plans import ACTIONS, plans_of
 from service.scheduling.trigger_context import TriggerContext
 
-# A plan that no poll has seen after this time is gone. There must be a time limit, because no poll is recorded while a
+# A plan that no poll has seen for this time is gone. A time limit is necessary, because no poll is recorded while the
 # timeline does not change.
 _UNSEEN = timedelta(minutes=10)
 _WITHOUT_COMMITS = timedelta(minutes=10)
 _JUST_REQUESTED = timedelta(seconds=5)
 
 IN_METADATA = (
-    "The plan is one of the metadata table, which must be executed under the lock of the data table. The next job that "
-    "commits to the table executes this plan with its own commit to the metadata table."
+    "The plan belongs to the metadata table, so it must be executed under the lock of the data table. The next job "
+    "that commits to the table executes this plan with its own commit to the metadata table."
 )
 
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """The state of one plan by the last poll, and the reason for it."""
+    """The state of one plan according to the last poll, and the reason for this state."""
 
     plan: DelegatedPlan
     state: PlanState
@@ -54,9 +54,10 @@ def ended(
         if plan.instant in facts.completed:
             found.append(PlanStatus(plan, PlanState.DONE))
         elif plan.is_metadata:
-            # Polls do not read the timeline of a metadata table, so requests show whether the plan is still pending.
+            # Polls do not read the timeline of a metadata table. The requests of the writer show whether its plan is
+            # still pending.
             if context.now - plan.last_requested_at > _UNSEEN:
-                found.append(PlanStatus(plan, PlanState.GONE, "Its writer no longer asks for it."))
+                found.append(PlanStatus(plan, PlanState.GONE, "The writer no longer asks for the plan."))
         elif snapshot.taken_at > plan.requested_at or context.now - plan.last_requested_at > _UNSEEN:
             found.append(PlanStatus(plan, PlanState.GONE, "The plan is not on the table's timeline."))
     return found
@@ -71,8 +72,8 @@ def decide(
 ) -> Run | Skip | None:
     """Returns the proposal for the delegated plans of one kind; None if none of them is on the timeline.
 
-    An inflight plan that its process seems to have abandoned gets a job of its own. That job is refused if the process
-    is not dead, and other plans must not be refused with it.
+    An inflight plan whose process seems to be dead gets a job of its own. If the process turns out to be alive, that
+    job is refused, and no other plan must be refused with it.
     """
     asked = {plan.instant: plan for plan in plans if not plan.is_metadata and plan.service.kind is kind}
     pending = [replace(item, is_plan=True) for name in sorted(asked) if (item := _pending(asked[name], snapshot))]
@@ -88,7 +89,7 @@ def decide(
         )
     if kind is JobKind.CLUSTERING and snapshot.num_buckets:
         names = ", ".join(found.waiting)
-        because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"
+        because = f"{names} is a clustering plan by Hudi that would break the bucket index: roll the plan back"
         return Skip("plan-unusable", because, warning=found.warning)
     if grace := _grace(kind, [asked[instant] for instant in found.waiting], snapshot, context):
         return grace
@@ -109,8 +110,7 @@ def decide(
 def _grace(
     kind: JobKind, plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext
 ) -> Skip | None:
-    """Returns why plans are left for a while to their writer, which may execute them itself; None if they are executed
-    now."""
+    """Returns why the writer of the plans gets some time to execute them itself; None if they are executed now."""
     requested_at = max(plan.requested_at for plan in plans)
     names = ", ".join(plan.instant for plan in plans)
     if kind is JobKind.CLEANING:
@@ -118,8 +118,8 @@ def _grace(
         if context.now - quiet_from < _WITHOUT_COMMITS:
             because = (
                 f"a writer of Hudi 1.2 executes {names} itself with its next commit, whatever it delegates, and two"
-                f" executions of one clean damage the timeline; without a commit for"
-                f" {duration(_WITHOUT_COMMITS)} it is executed here"
+                f" executions of one clean damage the timeline; a job executes {names} when the table has had no commit"
+                f" for {duration(_WITHOUT_COMMITS)}"
             )
             return Skip("plan-of-writer", because, quiet_from + _WITHOUT_COMMITS)
     if kind is JobKind.CLUSTERING and context.now - requested_at < _JUST_REQUESTED:
@@ -134,8 +134,8 @@ def waiting(
     admissions: Mapping[JobKind, Admission],
     active: Collection[str],
 ) -> list[PlanStatus]:
-    """Returns the state of the plans that are on the timeline. `admissions` are the decisions about each kind, `active`
-    the plans of active jobs."""
+    """Returns the state of the plans that are on the timeline. `admissions` are the decisions about each kind. `active`
+    are the plans of active jobs."""
     found = []
     for plan in plans:
         if plan.is_metadata:

@@ -1,4 +1,4 @@
-"""The expected costs of the jobs that make reads cheaper, as decisions need them."""
+"""The expected costs of jobs that make reads cheaper, in the form that decisions need."""
 
 from __future__ import annotations
 

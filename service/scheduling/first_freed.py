@@ -1,6 +1,6 @@
 """The first files of a table that went out of use, and what keeps a cleaning from deleting them.
 
-If a cleaning keeps these, it keeps all files out of use: later ones went out of use at later instants.
+If a cleaning keeps the first ones, it also keeps all others, which went out of use at later instants.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from service.policies.settings import CleaningSettings
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-# Hudi (1.2) retains nothing later than the first of these that is pending (`CleanerUtils.getEarliestCommitToRetain`).
+# The earliest instant that Hudi (1.2) retains is at most the first pending one of these actions
+# (`CleanerUtils.getEarliestCommitToRetain`).
 _COMMITS = frozenset({"commit", "deltacommit", "replacecommit", "clustering"})
 
 
 @dataclass(frozen=True)
 class FirstFreed:
-    """The first instant that took files out of use. `commits` is the number of `commit_store.since_freed`, and `at` is
-    when it completed. `kept_for` is a clause about who needs these files, whatever the policy retains; None if nobody
-    does."""
+    """The first instant that took files out of use. `commits` is the result of `commit_store.since_freed`, and `at` is
+    when the instant completed. `kept_for` is a clause about who needs these files, whatever the policy retains; None if
+    nobody needs them."""
 
     commits: int | None = None
     at: datetime | None = None
     kept_for: str | None = None
 
     def kept(self, settings: CleaningSettings, now: datetime) -> tuple[str, datetime | None] | None:
-        """Returns why a cleaning would delete no file, as a clause, and when that changes by time alone; None if it may
-        delete one."""
+        """Returns a clause about why a cleaning would delete no file, and when the passing of time alone changes this;
+        None if a cleaning may delete a file."""
         if self.kept_for:
             return self.kept_for, None
         retain = settings.retain
@@ -58,7 +59,8 @@ class FirstFreed:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the writers of a table mean for its cleanings. `has_sessions`: sessions of Spark SQL write it."""
+    """What matters for cleanings about the writers of a table. `has_sessions` says that sessions of Spark SQL write
+    it."""
 
     has_sessions: bool
     has_flink: bool
@@ -74,7 +76,8 @@ def read(
     *,
     writers: Counted,
 ) -> FirstFreed | None:
-    """Returns the first files out of use; None without any, if they are not known, or if no decision needs them."""
+    """Returns the first files out of use; None if there are none, if they are not known, or if no decision needs
+    them."""
     first = min((each.freed_since for each in snapshot.partitions if each.freed_files), default="")
     if not policy.cleaning.enabled or not first:
         return None
@@ -90,7 +93,7 @@ def read(
     )
     kept_for = None
     if consumer := next(behind, None):
-        kept_for = f"consumer '{consumer.name}' needs them, as it has read up to {consumer.instant} only"
+        kept_for = f"consumer '{consumer.name}' needs them, because it has read only up to {consumer.instant}"
     elif pending and not commit_store.is_any_between(connection, table_id, first, pending):
         kept_for = f"the pending {pending} may need them"
     return FirstFreed(commits, commit_store.completed_at(connection, table_id, first), kept_for)

@@ -14,7 +14,7 @@ from service.queue import held_store
 
 
 def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:
-    """Sets or replaces a freeze, and returns it and whether it is new. Raises TooManyFreezesError.
+    """Sets or replaces a freeze. Returns the freeze, and whether it is new. Raises TooManyFreezesError.
 
     Every table gets a new decision, which withdraws the jobs that no worker has taken.
     """

@@ -17,7 +17,7 @@ _FIRST = timedelta(minutes=10)
 _MOST = timedelta(days=1)
 _MOST_SELDOM = timedelta(hours=6)
 FRUITLESS = 3
-"""After this number of jobs in a row that have gained nothing, the policy starts them more seldom."""
+"""After this many jobs in a row that have gained nothing, the policy starts such jobs less often."""
 
 _WITHHELD_FOR = timedelta(days=1)
 _LIMITS = frozenset({"limit_bytes", "limit_file_groups", "limit_partitions"})
@@ -39,8 +39,8 @@ class JobHistory:
 
     @property
     def next_try_at(self) -> datetime | None:
-        """Ten minutes after the first failure, then twice as long after each further one, at most a day; None without a
-        failure."""
+        """When the next job may start after failures: ten minutes after the first failure, and twice as long after each
+        further one, but at most a day after it. None without a failure."""
         if self.failed_at is None:
             return None
         # Bounded, because a timedelta cannot hold 2 ** 1000 minutes.
@@ -49,8 +49,9 @@ class JobHistory:
 
     @property
     def seldom_until(self) -> datetime | None:
-        """Ten minutes after the end of the third job in a row that has gained nothing, then twice as long after each
-        further one, at most six hours; None before the third."""
+        """When the next job may start after jobs that have gained nothing: ten minutes after the end of the third one
+        in a row, and twice as long after each further one, but at most six hours after it. None before the third
+        one."""
         if self.ended_at is None or self.fruitless < FRUITLESS:
             return None
         doublings = min(self.fruitless - FRUITLESS, 16)
@@ -94,7 +95,7 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
 
 
 def withdrawn_kinds(jobs: Iterable[Job]) -> frozenset[JobKind]:
-    """Returns the kinds whose newest job is one of the policy that was withdrawn. `jobs` are as in `history_of`."""
+    """Returns the kinds whose newest job was started by the policy and withdrawn. `jobs` are as in `history_of`."""
     newest: dict[JobKind, Job] = {}
     for job in jobs:
         newest.setdefault(job.kind, job)
@@ -106,8 +107,8 @@ def _is_withdrawn(job: Job) -> bool:
 
 
 def _fruitless(jobs: Iterable[Job]) -> int:
-    """Counts the newest successful jobs that have gained nothing. The row ends with a job that a person has submitted,
-    or whose result does not say what it gained."""
+    """Counts the newest successful jobs that have gained nothing. Counting stops at a job that gained something, that a
+    person has submitted, or whose result does not say what it gained."""
     number = 0
     for job in jobs:
         if job.state is not JobState.SUCCEEDED:
@@ -129,15 +130,15 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 
 
 def one_sided_splits(jobs: Iterable[Job]) -> dict[str, int]:
-    """Returns the partitions in which all splits of the newest job that changed them were of no use, and the size of
-    the largest bucket that was split, in bytes. `jobs` are successful resizes, newest first."""
+    """Returns the partitions in which all splits by the newest job there were of no use. The values are the size in
+    bytes of the largest bucket that was split. `jobs` are successful resizes, newest first."""
     newest: dict[str, list[ResizedBuckets]] = {}
     for job in jobs:
         of_job: dict[str, list[ResizedBuckets]] = {}
         for change in BucketResizeResult.parse(job.result).changes or ():
             of_job.setdefault(change.partition, []).append(change)
         newest = {**of_job, **newest}
-    # Merges do not count: each split of no use leaves an empty bucket to be merged.
+    # Merges do not count, because each split of no use leaves an empty bucket that is merged later.
     splits = {path: [each for each in changes if each.change == "split"] for path, changes in newest.items()}
     return {
         path: max(each.bytes for each in found)
@@ -149,7 +150,7 @@ def one_sided_splits(jobs: Iterable[Job]) -> dict[str, int]:
 def _is_unfinished(job: Job) -> bool:
     if job.reason is None or not job.params.keys() & _LIMITS:
         return False
-    # An attempt that only reports the commit of a dead one does not know whether work is left.
+    # An attempt that only reports the commit of a dead attempt does not know whether work is left.
     return job.parsed_result.leaves_work is not False
 
 

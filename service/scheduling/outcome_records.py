@@ -1,5 +1,5 @@
 """Records what decisions find out about the outcome: what jobs have gained, whether the objective is kept, and which
-tables wait because few reads concern them."""
+tables wait because their reads are among the few that may cost more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def record(connection: Connection, table_id: str, inputs: DecisionInputs) -> Non
 
 
 def wake_displaced(engine: Engine, now: datetime) -> None:
-    """Makes decisions due about tables that can no longer wait, since the last decisions let dearer ones wait."""
+    """Makes decisions due about tables that can no longer wait, because the last decisions let tables wait that need
+    more work per read."""
     if found := read_share_store.displaced(engine):
         with writing(engine) as connection:
             decision_times.wake_each(connection, dict.fromkeys(sorted(found), now))

@@ -1,4 +1,4 @@
-"""Policy of partition TTL: whether to look for partitions that have expired, and to drop them."""
+"""Policy of partition TTL: whether to run a job that drops the partitions that have expired."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def propose(inputs: PolicyInputs) -> Proposal:
 def decide(
     settings: PartitionTtlSettings, snapshot: TableSnapshot, context: TriggerContext, *, must_stop_flink: bool = False
 ) -> Run | Skip:
-    """Returns the proposal, by the calendar or else by the time since the last run, because only a job can find out
-    whether a partition has expired. `must_stop_flink` says that Flink writes the table and would have to be stopped for
-    each job."""
+    """Returns the proposal: by the calendar, or else by the time since the last run. Only a job can find out whether a
+    partition has expired. `must_stop_flink` says that Flink writes the table and would have to be stopped for each
+    job."""
     if not settings.enabled:
         return Skip("off", "partition TTL is switched off")
     if settings.days_retain is None:
@@ -33,7 +33,8 @@ def decide(
         because = "Flink writes the table and would have to be stopped for each job; start the job by hand"
         return Skip("flink", because)
     params = settings.job_params()
-    kept = f"{count(len(paths), 'partition')}, those older than {count(settings.days_retain, 'day')} are dropped"
+    days = count(settings.days_retain, "day")
+    kept = f"the table has {count(len(paths), 'partition')}; those older than {days} are dropped"
     if context.is_unfinished:
         return Run(
             JobKind.PARTITION_TTL,

@@ -34,7 +34,7 @@ def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: 
 def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
     """Ends the pause and schedules a new decision about every table. Idempotent."""
     with writing(engine) as connection:
-        # The tables are locked before the row of the pause, in the same order as by the scheduler.
+        # The tables are locked before the row of the pause, which is also the scheduler's order.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
         held_store.release(connection, clock())

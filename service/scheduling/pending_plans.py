@@ -1,4 +1,5 @@
-"""Pending plans of table services on the timeline, from any process: which can be executed now, and which are stuck."""
+"""Pending plans of table services on the timeline, whichever process made them: which can be executed now, and which
+are stuck."""
 
 from __future__ import annotations
 
@@ -81,8 +82,8 @@ def described(item: Pending, context: TriggerContext) -> LeftPlan:
 
 
 def going_first(snapshot: TableSnapshot, context: TriggerContext) -> str | None:
-    """Returns why a job that replaces file groups has to wait for pending plans, as a sentence without a full stop,
-    with what to do about plans of others; None if there are none."""
+    """Returns why a job that replaces file groups has to wait for pending plans; None if there are none. The result is
+    a sentence without a full stop, and says what to do about plans of other processes."""
     plans = [described(item, context) for item in snapshot.pending if item.is_plan]
     if not plans:
         return None
@@ -98,7 +99,7 @@ def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
     would = "it would harm" if len(instants) == 1 else "they would harm"
     return (
         f"{count(len(instants), f'{kind.value} plan')} withheld, since {would} the table ({_names(instants)}). The last"
-        " job says why. Their file groups stay as they are meanwhile."
+        " job says why. File groups of such plans stay as they are meanwhile."
     )
 
 

@@ -1,5 +1,5 @@
-"""Inputs of all policies about one table; each policy takes the inputs that it needs (`propose` in the module of its
-kind)."""
+"""Inputs of all policies about one table. `propose`, in the module of each kind, takes the inputs that its policy
+needs."""
 
 from __future__ import annotations
 

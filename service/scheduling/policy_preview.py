@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangedSetting(Documented):
-    """A setting of a table's effective policy before and after an edit, and the level from which it would then come."""
+    """A setting of a table's effective policy before and after an edit, and the level that sets it after the edit."""
 
     setting: Annotated[str, Spec("Name of the setting", examples=("compaction.commits",))]
     before: Any
     after: Any
-    source: Annotated[str, Spec("The level from which it would come", examples=("pattern orders_*",))]
+    source: Annotated[str, Spec("The level that would set it", examples=("pattern orders_*",))]
 
 
 @dataclass(frozen=True)
 class ChangedTable:
-    """`starts` are the jobs that would start now."""
+    """A table whose policy an edit changes. `starts` are the jobs that would start now."""
 
     id: str
     name: str
@@ -60,8 +60,8 @@ def of_pattern(
     """Returns at most `limit` tables whose policy would change, and the number of all such tables. A `policy` of None
     previews the deletion. Raises PolicyNotFoundError.
 
-    For each table the edit is made in a transaction that is never committed, so a preview decides exactly as the
-    service would, and keeps nobody waiting for long.
+    Each table has a transaction in which the edit is made and which is never committed. So the preview decides exactly
+    as the service would, and others wait for one table at most.
     """
     with reading(database.engine) as connection:
         patterns = store.every(connection)

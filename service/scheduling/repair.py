@@ -15,7 +15,7 @@ from service.scheduling.trigger_context import TriggerContext
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)
-"""Pause after a successful job that left incidents open, because the next one will most likely not repair more."""
+"""Pause after a successful job that left incidents open. A repair that followed at once would hardly repair more."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
@@ -28,8 +28,8 @@ def decide(
     context: TriggerContext,
     tried: Collection[str] = (),
 ) -> Run | Suggest | Skip:
-    """Returns the proposal: due while an open incident needs a repair. `tried` are the instants in the parameters of
-    the last successful job.
+    """Returns the proposal. A repair is due while an open incident needs one. `tried` are the instants in the
+    parameters of the last successful job.
 
     Doubtful instants are repaired only if a person submits the job.
     """
@@ -51,7 +51,7 @@ def decide(
             return Skip("just-repaired", because, until, warning)
     params = settings.job_params(instants=instants)
     if not proved:
-        finding += "; nothing proves that their rows were not removed on purpose or carried over"
+        finding += "; nothing proves that their rows were not removed on purpose or carried over to the new file groups"
     if settings.mode is Mode.SUGGEST or not proved:
         return Suggest(JobKind.REPAIR, params, finding)
     return Run(JobKind.REPAIR, params, finding)

@@ -1,4 +1,4 @@
-"""Policy of rollback: whether to take the write of a dead writer off the timeline, without waiting for a cleaning."""
+"""Policy of rollback: whether to roll back the write of a dead writer now instead of waiting for a cleaning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from service.scheduling.trigger_context import TriggerContext
 
 
 class Silent(NamedTuple):
-    """Writes whose writers have fallen silent, each with its last heartbeat, the oldest first; and when the next one
-    may follow."""
+    """Pending writes whose writers send no more heartbeats, each with the last heartbeat, the oldest write first; and
+    when the next writer may count as silent."""
 
     dead: Sequence[tuple[str, datetime]] = ()
     until: datetime | None = None
@@ -34,8 +34,8 @@ def propose(inputs: PolicyInputs) -> Proposal:
 def decide(
     settings: RollbackSettings, snapshot: TableSnapshot, context: TriggerContext, *, obstacle: str | None = None
 ) -> Run | Skip:
-    """Returns the proposal for the oldest write of a dead writer. A job is due when the writer has sent heartbeats and
-    then none for `after_seconds`. The job itself checks again, under the table's lock, whether the writer is dead.
+    """Returns the proposal for the oldest write of a dead writer. A job is due when the writer sent heartbeats, but has
+    sent none for `after_seconds`. The job itself checks again, under the table's lock, whether the writer is dead.
 
     `obstacle` says why no writer of this table can be proved dead, as a sentence without a full stop.
     """
@@ -43,25 +43,25 @@ def decide(
         return Skip("off", "rollback of dead writers is switched off")
     dead, until = silent(settings, snapshot, context)
     if not dead:
-        return Skip("nothing-dead", "no writer with a pending write has fallen silent", until)
+        return Skip("nothing-dead", "no writer with a pending write has stopped sending heartbeats", until)
     instant, at = dead[0]
     because = f"the writer of {instant} has been silent for {duration(context.now - at)}"
     if len(dead) > 1:
-        because += f", and {count(len(dead) - 1, 'more')} too"
+        because += f"; {count(len(dead) - 1, 'more writer')} too"
     if obstacle:
         return Skip("not-provable", f"{because}; but {obstacle}")
     return Run(JobKind.ROLLBACK, {"instant": instant}, because)
 
 
 def silent(settings: RollbackSettings, snapshot: TableSnapshot, context: TriggerContext) -> Silent:
-    """Returns the writes whose writers have sent heartbeats and then none for `after_seconds`."""
+    """Returns the pending writes whose writers sent heartbeats, but have sent none for `after_seconds`."""
     beats = sorted(
         (each.requested_time, each.heartbeat_at)
         for each in snapshot.pending
         if each.heartbeat_at
         and each.action in BATCH_ACTIONS
         and not each.is_plan
-        # Instants of this service's own jobs are left to the next job of their kind.
+        # The next job of the same kind settles an instant of this service's own jobs.
         and each.requested_time not in context.own_instants
     )
     after = timedelta(seconds=settings.after_seconds)
@@ -72,6 +72,6 @@ def silent(settings: RollbackSettings, snapshot: TableSnapshot, context: Trigger
 def left_to_cleanings(inputs: PolicyInputs) -> Silent:
     """Returns the writes of dead writers that cleanings roll back, because this policy does not."""
     is_cured = inputs.policy.rollback.enabled and inputs.unproved is None
-    if is_cured or inputs.has_flink:  # No cleaning takes a write of Flink for dead.
+    if is_cured or inputs.has_flink:  # No cleaning rolls back a write of Flink.
         return NOBODY
     return silent(inputs.policy.rollback, inputs.snapshot, inputs.context)

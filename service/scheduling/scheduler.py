@@ -1,4 +1,4 @@
-"""Decides about tables: which jobs each needs now and why, and starts those that may run."""
+"""Decides which jobs each table needs now and why, and starts those that may run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BY_POLICY = "policy"
 _AT_LEAST_EVERY = timedelta(hours=1)
 """Longest time between two decisions about a table, even if nothing wakes it."""
 _AFTER_ERROR = timedelta(minutes=10)
-_GIVEN_WAY_SECONDS = 0.02  # Each decision waits at most so long for calls that are being answered.
+_GIVEN_WAY_SECONDS = 0.02  # Each decision waits at most this long for calls that are being answered.
 
 log = logging.getLogger(__name__)
 
@@ -333,7 +333,8 @@ def _decision(kind: JobKind, admission: Admission, inputs: DecisionInputs) -> De
 
 
 def _next_decision_at(inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None) -> datetime:
-    """Returns the first moment at which time alone may change a decision. All other changes wake the table."""
+    """Returns the first moment at which the passing of time alone may change a decision. Any other change makes a new
+    decision due by itself."""
     now = inputs.situation.now
     moments = [admission.until for admission in admissions.values() if isinstance(admission, Skip | Wait)]
     moments += [calendar.next_at for calendar in inputs.calendars.values()]

@@ -23,7 +23,7 @@ def decide(settings: SyncSettings, snapshot: TableSnapshot, context: TriggerCont
     last, seen = snapshot.last_commit, context.seen_instant
     if last is None:
         return Skip("nothing-new", "nothing was committed yet")
-    # Comparing times alone would miss a commit of a writer whose clock is behind this service's.
+    # Comparing times alone would miss a commit of a writer whose clock is behind the clock of this service.
     if not (context.is_anything_new(snapshot) or (seen is not None and last > seen)):
         return Skip("nothing-new", f"nothing was committed since the last sync, which saw {seen or 'everything'}")
     params = settings.job_params()

@@ -1,4 +1,4 @@
-"""Reads the inputs of a decision by objective, other than the state of the table."""
+"""Reads the inputs that a decision by objective needs besides the state of the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 def table_objective(
     connection: Connection, facts: DecisionFacts, effective: Effective, now: datetime, budgets: Budgets | None = None
 ) -> TableObjective:
-    """Returns the objective of a table that exists. `budgets` are the spent budgets; None to read them."""
+    """Returns the objective of a table that exists. `budgets` are the spent budgets; they are read if this is None."""
     settings, table = effective.policy.objective, facts.table
     assert table is not None
     spends = budgets or budgets_now.read(connection, now, [table.id])
@@ -47,13 +47,13 @@ def _oldest_log_at(connection: Connection, facts: DecisionFacts, table_id: str) 
     since = facts.stored.snapshot.since_compaction if facts.stored else Since()
     if since.oldest_at or not since.commits:
         return since.oldest_at
-    # An earlier version of the service has counted these commits.
+    # An earlier version of the service has counted these commits, without their times.
     return commit_store.oldest_log_at(connection, table_id)
 
 
 def level_of(effective: Effective) -> str | None:
-    """Returns the pattern whose tables share the reads that may cost more; None if all reads of the table count. A
-    table that sets `of_reads` itself shares its reads with no other one."""
+    """Returns the pattern whose tables share the reads that may cost more; None if every read of the table has to be
+    cheap. A table that sets `of_reads` itself shares its reads with no other table."""
     level = effective.sources.get("objective.of_reads", "")
     objective = effective.policy.objective
     is_set = objective.of_reads is not None and objective.read_overhead is not None

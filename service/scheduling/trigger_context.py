@@ -18,7 +18,7 @@ from service.scheduling.decision import Run, Skip
 
 @dataclass(frozen=True)
 class Calendar:
-    """Status of a cron expression. `is_due` holds until the job has started; `next_at` is the next time after now."""
+    """Status of a cron expression. `is_due` is true until the job has started; `next_at` is the next scheduled time."""
 
     is_due: bool
     next_at: datetime | None = None
@@ -26,7 +26,7 @@ class Calendar:
 
 @dataclass(frozen=True)
 class TriggerContext:
-    """Inputs of a policy other than the table."""
+    """Inputs of a policy besides the state of the table."""
 
     now: datetime
     calendar: Calendar | None = None  # None without a cron expression.
@@ -38,7 +38,8 @@ class TriggerContext:
     objective: TableObjective = field(default_factory=TableObjective)
     # The last completed instant that the last successful job saw, according to its result.
     seen_instant: str | None = None
-    # Whether the job need not wait for a quiet hour: it has waited a day for one, or waits for something else.
+    # Whether the job need not wait for a quiet hour, because it has waited a day for one or is due and waits for
+    # others.
     has_waited: bool = False
     has_flink: bool = False  # Whether Flink is a declared or detected writer, stopped or not.
 
@@ -49,8 +50,8 @@ class TriggerContext:
 
 @dataclass(frozen=True)
 class Timing:
-    """Whether a job is due, and the figures behind it. `until` is when that changes, if time alone can change it.
-    `commits` are as in `Skip`."""
+    """Whether a job is due, and the figures that show it. `until` is when the passing of time alone changes this; None
+    if it cannot. `commits` are as in `Skip`."""
 
     is_due: bool
     because: str
@@ -87,7 +88,7 @@ def by_time(seconds: int, first_commit_at: datetime | None, context: TriggerCont
 
 
 class Thresholds(Protocol):
-    """Thresholds for commits and for seconds since the last run, and which of them must be reached."""
+    """Thresholds for commits and seconds since the last run, and whether one of them or both must be reached."""
 
     @property
     def trigger(self) -> Trigger: ...
@@ -135,6 +136,6 @@ def by_thresholds(
 
 
 def commits_to_go(thresholds: Thresholds, since: Since) -> int:
-    """Returns how many more commits the thresholds need at least, however much time passes."""
+    """Returns how many more commits the thresholds need at least, even if much time passes."""
     needs_commits = thresholds.trigger in (Trigger.COMMITS, Trigger.BOTH)
     return max(0, thresholds.commits - since.commits) if needs_commits else 0

@@ -1,5 +1,5 @@
-"""The worth of a job is what readers have paid because it has not run yet, for each second of its work. Jobs that wait
-for a slot are ordered by it."""
+"""The worth of a job: the processor time that readers have paid because the job has not run yet, divided by the time
+that the job takes. Jobs that wait for a slot are ordered by their worth."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost
 
 
 def renew(connection: Connection, inputs: DecisionInputs, facts: RoundFacts) -> None:
-    """Weighs the table's jobs anew that still wait for a slot: logs grow, and reads may stop. `starts_by` stays, so
-    that no job waits longer."""
+    """Computes the worth again of the table's jobs that wait for a slot, because logs grow, and reads may stop.
+    `starts_by` stays, so that no job waits longer."""
     for job in inputs.situation.active:
         if job.worth is None or job.state is not JobState.QUEUED:
             continue

@@ -1,4 +1,4 @@
-"""The hazards of a change of the number of buckets: writers that would lose rows, or keep the old number."""
+"""Hazards of a change of the number of buckets: writers that would lose rows, or go on with the old number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SQL_LOSES_ROWS = (
 
 @dataclass(frozen=True)
 class Obstacle:
-    """The reason for which a job would refuse another number of buckets."""
+    """The reason why a job would refuse to change the number of buckets."""
 
     code: str  # The type of the problem.
     because: str  # A sentence for the owner.
@@ -39,11 +39,11 @@ NO_HAZARD = WriterHazard()
 
 
 def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> WriterHazard:
-    """Returns the hazard for a table whose writers may be too old, or that Spark SQL writes while its owner has not
-    declared query pruning off.
+    """Returns the hazard, which exists in two cases: the table's writers may be too old, or Spark SQL writes the table
+    while the owner has not declared that query pruning is off.
 
-    Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT` on a table with a hashing config, so a job would refuse to
-    make the first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
+    In `UPDATE`, `DELETE` and `SELECT`, Hudi 1.2 misses rows of a table that has a hashing config. So a job would refuse
+    to write the first hashing config (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
     """
     writers = table.writers
     version = table.profile.get("table_version")
@@ -69,7 +69,7 @@ def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_conf
 
 
 def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) -> Run | Suggest | Skip:
-    """Returns the proposal, or instead of a `Run` the reason why its job would be refused."""
+    """Returns the proposal; if it is `Run` and its job would be refused, returns a `Skip` with the reason instead."""
     if obstacle is None or isinstance(proposal, Skip):
         return proposal
     return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}", warning=proposal.warning)

@@ -24,15 +24,15 @@ from service.simulation.simulator import simulated
 from service.simulation.table_past import TablePast
 
 PERIOD = timedelta(days=7)
-"""The past that is simulated."""
+"""The last commits of this period are simulated."""
 
 MOST_COMMITS = 25_000
-"""A table with more commits in the period, one every 24 seconds, gets no advice: simulating it with each setting would
-take too long."""
+"""A table with more commits in the period, which is one every 24 seconds, gets no advice, because simulating it with
+each setting would take too long."""
 
 TOO_MANY = (
-    f"the table has more than {MOST_COMMITS} commits in {PERIOD.days} days, too many to simulate each setting with"
-    " them; compare a few settings over a shorter time with `groundskeeper policy simulate`"
+    f"the table has more than {MOST_COMMITS} commits in {PERIOD.days} days, which are too many to simulate each"
+    " setting; compare a few settings over a shorter time with `groundskeeper policy simulate`"
 )
 
 _LEAST_COMMITS = 30
@@ -41,7 +41,8 @@ _LEAST_SAVING = 0.1
 
 
 class AdviceState(StrEnum):
-    """`none`: nothing better is known, `because` says why. `kept`: it was applied, and a week was as foreseen."""
+    """What has become of advice. `none`: there is no advice, and `because` says why. `kept`: it was applied, and the
+    outcome of a week was as expected."""
 
     NONE = "none"
     OPEN = "open"
@@ -53,8 +54,8 @@ class AdviceState(StrEnum):
 
 @dataclass(frozen=True)
 class Figures:
-    """What a setting costs in a day, by the simulation. `overhead` is the overhead of the setting (`Advisable`) that is
-    not exceeded in 95 % of the time."""
+    """What a setting costs in a day, according to the simulation. `overhead` is the kind of overhead that the setting
+    influences (`Advisable`); it is not exceeded in 95 % of the time."""
 
     jobs: float
     seconds: float
@@ -67,14 +68,14 @@ class Figures:
 
     @property
     def cost(self) -> float:
-        """GB-hours, or hours where workers do not report their memory."""
+        """The cost in GB-hours, or in hours if workers do not report their memory."""
         return self.gb_hours or self.seconds / 3600
 
 
 @dataclass(frozen=True)
 class Advice(Record):
-    """The last advice about a table. `figures` are those of the present setting (`now_...`) and of the advised one
-    (`new_...`), and the overhead that is allowed (`most_overhead`)."""
+    """The last advice about a table. `figures` has those of the present setting (`now_...`), those of the advised one
+    (`new_...`), and the allowed overhead (`most_overhead`)."""
 
     table_id: str
     computed_at: Annotated[datetime, Spec("When it was computed", examples=("2026-01-01T12:00:00Z",))]
@@ -93,15 +94,15 @@ class Advice(Record):
     after: Annotated[int | None, Spec("The value that is advised", examples=(12,))] = None
     figures: Annotated[
         Mapping[str, float],
-        Spec("A day of the setting now and of the new one", examples=({"now_gb_hours": 1.2, "new_gb_hours": 0.5},)),
+        Spec("Cost a day, now and with the new value", examples=({"now_gb_hours": 1.2, "new_gb_hours": 0.5},)),
     ] = field(default_factory=dict)
     own_before: int | None = None  # The value of the table's own level before it was applied; None if it had none.
     changed_at: Annotated[datetime | None, Spec("When it was applied, dismissed or taken back")] = None
 
 
 def advised(past: TablePast, fleet: Fleet, expected: Expected, begin: float, now: datetime) -> Advice:
-    """Returns the advice about a table, from its commits since `begin`: about a setting with which an overhead is too
-    high, or else about the setting that saves the most."""
+    """Returns the advice about a table, from its commits since `begin`. If an overhead is too high, the advice is about
+    its setting; otherwise it is about the setting that saves the most."""
     none = Advice(past.id, now, AdviceState.NONE, "")
     if obstacle := _obstacle(past, begin, now.timestamp()):
         return replace(none, because=obstacle)
@@ -121,7 +122,7 @@ def advised(past: TablePast, fleet: Fleet, expected: Expected, begin: float, now
     for each in (each for each in ADVISABLE if not each.obstacle(past)):
         kind = JobKind(each.section)
         if expected(past.id, kind.value, NO_WORK, dry_run=False).basis is Basis.DEFAULT:
-            because = f"too little is known: no {kind.value} has ended, so that nobody knows what one costs"
+            because = f"too little is known: no {kind.value} has ended, so its cost is unknown"
             found.append(replace(none, because=because))
         else:
             found.append(_about(none, each, past.policy, partial(figures, each)))
@@ -130,7 +131,8 @@ def advised(past: TablePast, fleet: Fleet, expected: Expected, begin: float, now
 
 
 def _about(none: Advice, about: Advisable, policy: Policy, figures: Callable[[int], Figures]) -> Advice:
-    """Returns the advice about one setting. The overhead grows with its value, and the cost falls."""
+    """Returns the advice about one setting. The larger its value is, the higher is the overhead, and the lower the
+    cost."""
     name, present = about.section, getattr(getattr(policy, about.section), about.member)
     today = figures(present)
     most = about.most(policy.advice, today.overhead)
@@ -157,7 +159,7 @@ def _about(none: Advice, about: Advisable, policy: Policy, figures: Callable[[in
         f" {about.overhead_is} {found.overhead:.2f} instead of {today.overhead:.2f}"
     )
     if found.overhead > most:
-        because += f"; no setting brings it to {most:g}"
+        because += f"; no setting reaches {most:g}"
     told = {f"now_{name}": value for name, value in vars(today).items()}
     told |= {f"new_{name}": value for name, value in vars(found).items()}
     return replace(
@@ -172,7 +174,8 @@ def _about(none: Advice, about: Advisable, policy: Policy, figures: Callable[[in
 
 
 def _rank(advice: Advice) -> tuple[bool, bool, float]:
-    """Returns the sort key: what repairs an overhead comes first, then what saves most in a day."""
+    """Returns the sort key: advice that lowers an overhead that is too high comes first, then advice that saves
+    most."""
     if advice.setting is None:
         return (True, True, 0.0)
     known = advice.figures
@@ -183,24 +186,24 @@ def _rank(advice: Advice) -> tuple[bool, bool, float]:
 def worse(
     figures: Mapping[str, float], overhead: float | None, gb_hours_per_day: float, overhead_is: str = "read overhead"
 ) -> str | None:
-    """Returns how the outcome is worse than foreseen, as a clause; None if it is not."""
+    """Returns a clause that says in what the outcome is worse than expected; None if it is not worse."""
     try:
         before, foreseen = figures["now_gb_hours"], figures["new_gb_hours"]
         expected, allowed = figures["new_overhead"], figures["most_overhead"]
     except KeyError:
-        return "what was foreseen is not known any more"
+        return "the expected outcome is not known any more"
     most = 1 + 1.25 * (max(expected, allowed) - 1)
     if overhead is not None and overhead > most:
         return f"the {overhead_is} is {overhead:.2f}, {expected:.2f} was foreseen"
-    # An advice that costs more brings its overhead down.
+    # Advice that costs more lowers the overhead, so its cost is not compared.
     if foreseen and gb_hours_per_day > 1.25 * max(before, foreseen):
         return f"jobs cost {gb_hours_per_day:.2g} GB-hours a day, {foreseen:.2g} were foreseen"
     return None
 
 
 def too_little(commits: int, seconds: float) -> str | None:
-    """Returns the clause about a table that has too few commits of writers in the period, the first of them so many
-    seconds ago; None if there are enough."""
+    """Returns a clause if a table has too few commits of writers in the period for advice, else None. `seconds` is the
+    time since the first of them."""
     if commits >= _LEAST_COMMITS and seconds >= _LEAST_SECONDS:
         return None
     return f"too little is known: {count(commits, 'commit')}; {_LEAST_COMMITS} in more than a day are needed"

@@ -1,4 +1,4 @@
-"""Database access to advice about tables: one row a table."""
+"""Database access to advice about tables. Each table has at most one row."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def put(connection: Connection, advice: Advice) -> None:
 
 
 def due(connection: Connection, before: datetime, applied_before: datetime, now: datetime, limit: int) -> list[str]:
-    """Returns the ids of polled tables without advice, and of those whose advice was looked at before, the longest ago
-    first: that which was applied sooner than other advice. A time in the future, from a clock that stepped back, is due
-    too."""
+    """Returns the ids of polled tables that have no advice, and of those whose advice was last looked at before
+    `before`, or before `applied_before` if it was applied; the longest ago first. A time in the future, which comes
+    from a clock that was set back, is due too."""
     tables, snapshots = schema.tables, schema.snapshots
     is_applied = _a.c.state == AdviceState.APPLIED.value
     query = (

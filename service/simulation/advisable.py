@@ -1,4 +1,5 @@
-"""The settings that advice may change. A larger value of each makes a table's jobs cheaper and an overhead higher."""
+"""The settings that advice may change. If a setting gets a larger value, a table's jobs become cheaper, and an overhead
+becomes higher."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ _SLIGHTLY_MORE = 1.1
 
 @dataclass(frozen=True)
 class Advisable:
-    """A setting of the section of a kind of job, with the values that are tried. `overhead` is what a larger value
-    makes higher, and `most` how high it may be, by the settings and its present value. `obstacle` says why a table gets
-    no advice about this setting."""
+    """A setting of a kind of job, with the values that are tried. `overhead` returns the overhead that a larger value
+    makes higher. `most` returns how high this overhead may be, by the settings of advice and its present value.
+    `obstacle` returns why a table gets no advice about this setting."""
 
     setting: str
     steps: Sequence[int]

@@ -1,5 +1,5 @@
-"""Computes advice in the background, applies it where a policy says so, and takes it back if the outcome is worse than
-was foreseen."""
+"""Computes advice in the background, applies it if the policy says so, and takes it back if the outcome is worse than
+expected."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ TABLES_AT_ONCE = 3
 """Maximum number of tables that a round works on."""
 
 _COMPUTED_EVERY, _COMPARED_EVERY = timedelta(days=1), timedelta(hours=1)
-# An outcome is compared from this time after the change on, until it counts as kept.
+# The outcome is compared from this time after the change on, until the advice counts as kept.
 _COMPARED_AFTER, _KEPT_AFTER = timedelta(hours=6), timedelta(days=7)
-# Nothing is advised for so long after advice was taken back or dismissed, so that settings do not go to and fro.
+# For this long after advice was taken back or dismissed, nothing is advised, so that settings do not go to and fro.
 _REST = timedelta(days=30)
 
-# Commits of services count as well, and those of a day before. To read so many takes about 0.4 s of a core.
+# At most this many commits are read, which takes about 0.4 s of a core. Commits of table services, and those of a day
+# before the period, count too.
 _MOST_READ = 2 * MOST_COMMITS
 
 log = logging.getLogger(__name__)
@@ -77,8 +78,8 @@ def computed(connection: Connection, table_id: str, now: datetime, fleet: Fleet)
 
 
 def run_once(database: Database, write: Write) -> str:
-    """Computes the oldest advice anew, and compares what was applied with its outcome. Returns what it has done as a
-    sentence."""
+    """Computes the oldest advice again, and compares applied advice with its outcome. Returns a text about what it has
+    done."""
     now = database.clock()
     with reading(database.engine) as connection:
         due = advice_store.due(connection, now - _COMPUTED_EVERY, now - _COMPARED_EVERY, now, TABLES_AT_ONCE)
@@ -91,7 +92,7 @@ def run_once(database: Database, write: Write) -> str:
             _compare(database, last, now)
             continue
         if because := unknown[table_id]:
-            # A reader process and all that is known of the table would only give the same answer.
+            # A reader process, and reading all that is known about the table, would only give the same answer.
             _keep(database, Advice(table_id, now, AdviceState.NONE, because), now)
             continue
         try:
@@ -99,7 +100,7 @@ def run_once(database: Database, write: Write) -> str:
         except (NotFoundError, StorageError) as error:
             found = Advice(table_id, now, AdviceState.NONE, f"it could not be computed: {error.detail}")
         except Exception:
-            # A failure with one table must not keep the others from their turn.
+            # A failure with one table must not keep the other tables from getting advice.
             log.exception("The advice about table %s failed", table_id)
             found = Advice(table_id, now, AdviceState.NONE, "it could not be computed")
         _keep(database, found, now)
@@ -122,7 +123,7 @@ def _keep(database: Database, found: Advice, now: datetime) -> None:
         mode = policy_registry.effective_of(connection, table).policy.advice.mode
         last = advice_store.find(connection, found.table_id)
         was_answered = last is not None and last.state not in (AdviceState.NONE, AdviceState.OPEN)
-        # What turned out as foreseen makes no other setting wait.
+        # Advice that was kept does not delay advice about other settings.
         is_next = last is not None and last.state is AdviceState.KEPT and found.setting not in (None, last.setting)
         # The difference is absolute, because a clock may be set back.
         rests = last is not None and last.changed_at is not None and abs(now - last.changed_at) < _REST
@@ -133,21 +134,21 @@ def _keep(database: Database, found: Advice, now: datetime) -> None:
             found = replace(found, state=AdviceState.NONE, because="the policy wants no advice")
         advice_store.put(connection, found)
         if mode is Mode.AUTO and found.state is AdviceState.OPEN:
-            # If the policy was changed while the advice was computed, the next round computes it anew.
+            # If the policy was changed while the advice was computed, the next round computes the advice again.
             with suppress(AdviceOutdatedError):
                 _apply(connection, found, now)
 
 
 def apply(database: Database, table_id: str) -> Advice:
-    """Applies the open advice about a table to its own level of the policy. Raises TableNotFoundError, or
-    AdviceOutdatedError if there is none, or the setting has another value meanwhile."""
+    """Applies the open advice about a table to the table's own level of the policy. Raises TableNotFoundError, and
+    AdviceOutdatedError if there is no open advice, or if the setting has another value by now."""
     now = database.clock()
     with writing(database.engine) as connection:
         return _apply(connection, _open(connection, table_id), now)
 
 
 def dismiss(database: Database, table_id: str) -> Advice:
-    """Keeps the open advice from being shown. Raises AdviceOutdatedError if there is none."""
+    """Dismisses the open advice, which is then no longer shown. Raises AdviceOutdatedError if there is none."""
     with writing(database.engine) as connection:
         found = replace(_open(connection, table_id), state=AdviceState.DISMISSED, changed_at=database.clock())
         advice_store.put(connection, found)
@@ -182,7 +183,7 @@ def _apply(connection: Connection, found: Advice, now: datetime) -> Advice:
 
 
 def _compare(database: Database, applied: Advice, now: datetime) -> None:
-    """Takes applied advice back if its outcome is worse than was foreseen; after a week it counts as kept."""
+    """Takes applied advice back if its outcome is worse than expected. After a week it counts as kept."""
     since = applied.changed_at or now
     because = None
     if now - since >= _COMPARED_AFTER:
@@ -203,7 +204,7 @@ def _compare(database: Database, applied: Advice, now: datetime) -> None:
         section, _, member = applied.setting.partition(".")
         level = store.of_table(connection, applied.table_id)
         if (level.settings if level else {}).get(section, {}).get(member) != applied.after:
-            # Somebody has changed the setting since, and knows better.
+            # Somebody has changed the setting since then, so the advice no longer matters.
             advice_store.put(connection, replace(applied, state=AdviceState.DISMISSED, changed_at=now))
             return
         if because is None:
@@ -214,8 +215,8 @@ def _compare(database: Database, applied: Advice, now: datetime) -> None:
 
 
 def _gives_way(database: Database, applied: Advice, now: datetime) -> bool:
-    """Takes back advice that nobody has asked for, if somebody has changed the setting of a pattern since; returns
-    whether it has. The table's own level would win over that change for ever."""
+    """Takes back advice that was applied automatically if somebody has changed the setting in a pattern's policy since
+    then. Otherwise the table's own level would win over that change for ever. Returns whether it was taken back."""
     with writing(database.engine) as connection:
         try:
             table = table_store.get(connection, applied.table_id, for_update=True)
@@ -252,7 +253,7 @@ def _value(policy: Policy, setting: str) -> Any:
 
 
 def _outcome(connection: Connection, table_id: str, since: datetime, now: datetime) -> Outcome | None:
-    """Returns what has really happened since."""
+    """Returns the real outcome since `since`."""
     try:
         table = table_store.get(connection, table_id)
     except NotFoundError:
@@ -266,7 +267,7 @@ def _outcome(connection: Connection, table_id: str, since: datetime, now: dateti
 
 
 def _set(connection: Connection, table_id: str, name: str, value: int | None, now: datetime) -> None:
-    """Sets a setting of the table's own level; None takes it out."""
+    """Sets a setting of the table's own level. None removes the setting from this level."""
     level = store.of_table(connection, table_id)
     before = dict(level.settings) if level else {}
     section, _, member = name.partition(".")

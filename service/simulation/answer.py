@@ -1,4 +1,4 @@
-"""The answer of a simulated table that is asked for its next job."""
+"""The answer of a simulated table to the question which job it needs next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from service.scheduling.decision import Run
 
 @dataclass(frozen=True)
 class Answer:
-    """The job that starts, or when that may change by time alone. `is_limited`: a job waits for other tables' jobs."""
+    """The job that starts; or, if none starts, when the passing of time alone may change this. `is_limited` says that a
+    job waits for other tables' jobs."""
 
     run: Run | None
     until: float | None

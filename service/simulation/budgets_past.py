@@ -1,4 +1,4 @@
-"""Reads the budgets for a simulation, and what was spent of them before it begins."""
+"""Reads the budgets for a simulation, and what was spent of them before the simulation begins."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def read(
     begin: datetime,
     worker_hours_by_group: Mapping[str, float],
 ) -> BudgetsPast:
-    """Returns the budgets of the tables that the edit is about, which are simulated. A budget is left out if tables
-    count for it that are not simulated."""
+    """Returns the budgets of the simulated tables, which are those that the edit is about. If a budget is shared with
+    tables that are not simulated, it is left out."""
     simulated = side.effective.keys()
     keys = {table_id: list(budgets.keys(each, table_id)) for table_id, each in side.effective.items()}
     wanted = {key for each in keys.values() for key in each}

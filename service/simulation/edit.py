@@ -17,8 +17,8 @@ from service.policies.precedence import Effective, Subject, effective_of_each
 
 @dataclass(frozen=True)
 class Edit:
-    """A new policy of a pattern, or settings that are added to those of single tables. If `settings` is None, the
-    pattern's policy is deleted."""
+    """The edit is either a new policy of a pattern, or settings that are added to those of single tables. If `settings`
+    is None, the pattern's policy is deleted."""
 
     settings: Mapping[str, Any] | None
     pattern: str | None = None
@@ -28,8 +28,8 @@ class Edit:
 
 @dataclass(frozen=True)
 class Side:
-    """The policies before an edit, or after it: all levels, those of single tables by table id, and by table id the
-    effective policies of the tables that the edit is about."""
+    """The policies before or after an edit: the levels of all patterns; the levels of single tables, by table id; and
+    the effective policies of the tables that the edit is about, by table id."""
 
     patterns: Sequence[PatternPolicy] = ()
     own: Mapping[str, TableLevel] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Edited:
 
 
 def edited(connection: Connection, edit: Edit, now: datetime) -> Edited:
-    """Returns what the edit changes for the named tables, or for those whose policy would change. Raises
-    TableNotFoundError, or PolicyNotFoundError if the policy to delete does not exist."""
+    """Returns the policies before and after the edit, for the tables that it names, or else for those whose policy
+    would change. Raises TableNotFoundError, or PolicyNotFoundError if the policy to delete does not exist."""
     before = Side(store.every(connection), store.of_tables(connection))
     subjects = policy_registry.subjects(connection)
     if edit.pattern is None:

@@ -11,7 +11,8 @@ from service.scheduling.admission import Limits
 from service.simulation.simulated_budgets import BudgetsPast
 
 Order = Callable[[Candidate, float, float], tuple[float, ...]]
-"""The sort key of a job that waits for a slot, by the slot use of its table and the time since the beginning."""
+"""Computes the sort key of a job that waits for a slot, from the slot use of its table and the time since the beginning
+of the simulation."""
 
 
 @dataclass(frozen=True)

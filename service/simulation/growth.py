@@ -16,10 +16,10 @@ class Growth:
     """The growth of a table, as shares of the bytes that writers write.
 
     `logged` is the share that becomes log files; the rest becomes base files at once. `kept` is the share of log bytes
-    that a compaction adds to the base files (on a copy-on-write table, the share of written bytes); the rest replaces
-    older rows. `hot_groups` is the number of file groups among which writes are spread; 0 means all. `weight` is the
-    size of such a file group, divided by the average. `new_files` and `small_files` are the numbers of base files, and
-    of small ones, that a commit adds on average.
+    that a compaction adds to the base files; the rest replaces older rows. For a copy-on-write table, `kept` is this
+    share of the written bytes. `hot_groups` is the number of file groups among which writes are spread; 0 means all.
+    `weight` is the size of such a file group, divided by the average size. `new_files` and `small_files` are the
+    numbers of base files, and of small base files, that a commit adds on average.
     """
 
     logged: float = 1.0
@@ -32,8 +32,8 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class PolledSizes:
-    """A poll of a table. `written` are the bytes that writers had written until then, and `unmerged` the bytes since
-    the last compaction, None if unknown; `commits` counts the commits until then."""
+    """The sizes that a poll found. `written` are the bytes that writers had written until then. `unmerged` are those
+    since the last compaction; None if unknown. `commits` counts the commits until then."""
 
     log_bytes: int
     base_bytes: int
@@ -46,8 +46,8 @@ class PolledSizes:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A compaction that has ended: the file groups and bytes that it wrote, and the number of file groups that each
-    commit since the previous compaction had touched."""
+    """A compaction that has ended: the file groups and bytes that it wrote; and for each commit since the previous
+    compaction, how many file groups it had touched."""
 
     file_groups: int
     bytes: int
@@ -55,8 +55,8 @@ class Merged:
 
 
 def fitted(seen: Sequence[PolledSizes], merged: Sequence[Merged], *, is_merge_on_read: bool) -> Growth:
-    """Returns the growth that explains these polls, the oldest first. Without polls, `kept` is 0, and writes are spread
-    among all file groups."""
+    """Returns the growth that explains these polls; the oldest poll comes first. Without polls, `kept` is 0, and writes
+    are spread among all file groups."""
     logged = _logged(seen) if is_merge_on_read else 0.0
     first, last = (seen[0], seen[-1]) if seen else (None, None)
     written = last.written - first.written if first and last else 0
@@ -80,26 +80,26 @@ def fitted(seen: Sequence[PolledSizes], merged: Sequence[Merged], *, is_merge_on
 
 
 def distinct(groups: float, untouched: float) -> float:
-    """Returns how many of `groups` commits have touched; `untouched` is the share that they have not."""
+    """Returns how many of `groups` file groups were touched, if `untouched` is the share of those that were not."""
     return groups * (1 - untouched)
 
 
 def _logged(seen: Sequence[PolledSizes]) -> float:
-    """Compares the log bytes that polls have seen with the bytes that commits have written since the last
-    compaction."""
+    """Returns the share of written bytes that became log files: the log bytes that polls have seen, compared with the
+    bytes that commits have written since the last compaction."""
     known = [each for each in seen if each.unmerged]
     written = sum(each.unmerged or 0 for each in known)
     return min(1.0, sum(each.log_bytes for each in known) / written) if written else 1.0
 
 
 def _risen(numbers: Sequence[int]) -> int:
-    """Sums the increases only, because decreases are the work of clusterings."""
+    """Returns the sum of the increases. Decreases do not count, because clusterings cause them."""
     return sum(max(0, after - before) for before, after in itertools.pairwise(numbers))
 
 
 def _hot(merged: Sequence[Merged], groups: int) -> float:
-    """Returns the number of file groups for which random writes would have touched as many as the compactions
-    rewrote."""
+    """Returns among how many file groups writes seem to be spread: writes at random to this many would have touched as
+    many as the compactions have rewritten."""
     rewritten = sum(each.file_groups for each in merged if each.touched)
     if not rewritten or not groups:
         return 0.0

@@ -1,4 +1,5 @@
-"""Tells whether a bucket index would suit the writers of a table without one, by the rules of the guide to indexes."""
+"""Finds out whether a bucket index would suit the writers of a table that has none, by the rules of the guide to
+indexes."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from service.catalog.registration import Registration
 from service.lake.snapshot import TableSnapshot
 
 MOST_UPSERTS = 200
-"""The latest upserts of the week are enough."""
+"""At most this many upserts of the last week are read, the latest ones."""
 
 _PAST = timedelta(days=7)
 _LEAST_UPSERTS = 10
 _LEAST_FILE_GROUPS = 4
 _SCATTERED = 0.5
-"""The share of touched file groups from which keys count as scattered over their partitions."""
+"""If upserts touch at least this share of the file groups, keys count as scattered over their partitions."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A table without a bucket index: the partitions and file groups that each upsert of a week touched, those that the
-    table has, and the parts of its metadata table."""
+    """A table without a bucket index: the numbers of partitions and file groups that each upsert of a week touched, the
+    numbers that the table has, and the parts of its metadata table."""
 
     upserts: Sequence[tuple[int, int]]
     partitions: int
@@ -55,8 +56,8 @@ class IndexChoice(Documented):
 
 
 def of_table(connection: Connection, table: Registration, snapshot: TableSnapshot, now: datetime) -> IndexChoice | None:
-    """Returns the choice; None with a bucket index, with a writer of Flink, whose index is its state, and while too
-    little is known."""
+    """Returns the choice. Returns None if the table has a bucket index, if Flink writes it, whose state is the index,
+    or while too little is known."""
     engines = table.writers.known_engines(watch_store.engines_of(connection, table.id))
     if table.has_buckets or snapshot.num_buckets or WriterEngine.FLINK in engines:
         return None
@@ -82,13 +83,13 @@ def chosen(written: Written) -> IndexChoice | None:
     if RECORDS in written.metadata:
         text = "the index may stay: the table has a record index, which looks for keys in the whole table"
     elif of_partition < _LEAST_FILE_GROUPS:
-        text = f"the index may stay: a partition has {of_partition:.1f} file groups, among which keys are soon found"
+        text = f"the index may stay: a partition has {of_partition:.1f} file groups, so that keys are found quickly"
     elif touched < _SCATTERED:
         text = f"the index may stay: {share}"
     else:
         kind = JobKind.BUCKET_INDEX
         text = (
-            f"a bucket index would look nothing up: {share}, so that a Bloom or simple index reads the keys of most of"
-            " them. Keys are then unique within a partition only, and all writers have to stop for the change"
+            f"a bucket index would need no look-ups: {share}, so that a Bloom or simple index reads the keys of most of"
+            " them. Keys would then be unique only within a partition, and all writers have to stop for the change"
         )
     return IndexChoice(kind, len(written.upserts), round(touched, 3), text)

@@ -18,7 +18,8 @@ _YEAR = 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class OpenWindows:
-    """When the windows open and close, in seconds since the epoch. `begins` is None if jobs may always start."""
+    """The times at which windows open and close, in seconds since the epoch. `begins` is None if jobs may always
+    start."""
 
     begins: Sequence[float] | None
     ends: Sequence[float] = ()
@@ -34,7 +35,7 @@ class OpenWindows:
         number = bisect_right(self.begins, now)
         if number and now < self.ends[number - 1]:
             return None
-        # The simulation ends before the opening after the last known one.
+        # The simulation ends before the first opening that is not known.
         opens_at = self.begins[number] if number < len(self.begins) else now + _YEAR
         return datetime.fromtimestamp(opens_at, UTC)
 

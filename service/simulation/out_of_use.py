@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from service.policies.settings import CleaningSettings
 
     class Instant(Protocol):
-        """An instant before the simulation. `run` is the service that made it, None for a writer, and `on_timeline` its
-        place among the others."""
+        """An instant before the simulation. `run` is the table service that made it; None for a writer. `on_timeline`
+        is its sort key among the instants of the timeline."""
 
         at: float
         run: JobKind | None
@@ -31,9 +31,10 @@ _on_timeline = attrgetter("on_timeline")
 
 
 class OutOfUse:
-    """Files that went out of use together, the earliest first: the number of the instant that replaced them, its time,
-    and their number and bytes. Instants of writers and of services that write are numbered in the order of the
-    timeline; beside sessions of Spark SQL only those of writers are, as by the job (`clean_retention`)."""
+    """Files that are out of use. Each entry stands for files that one instant replaced, the earliest first: the number
+    of the instant, its time, and how many files and bytes it replaced. Instants of writers, and of table services that
+    write, are numbered in the order of the timeline. If sessions of Spark SQL write the table, only instants of writers
+    are numbered, as in the job (`clean_retention`)."""
 
     def __init__(self, entries: Iterable[tuple[int, float, float, float]] = ()) -> None:
         self._entries = deque(entries)
@@ -45,19 +46,19 @@ class OutOfUse:
         entry = instant, at, files, size
         if not self._entries or self._entries[-1] <= entry:
             self._entries.append(entry)
-        else:  # Writers have committed while a job ran, whose instant is earlier.
+        else:  # Writers have committed while a job ran, and the job's instant is earlier than theirs.
             insort(self._entries, entry)
 
     def first(self, instants: int) -> tuple[int, float] | None:
-        """Returns how many of so many instants followed the first one that took files out of use, and when that was;
-        None without any."""
+        """Returns how many of the `instants` followed the first one that took files out of use, and when this one was;
+        None if no files are out of use."""
         return (instants - self._entries[0][0], self._entries[0][1]) if self._entries else None
 
     def removable(
         self, settings: CleaningSettings, instants: int, now: float, behind: int = 0
     ) -> tuple[int, float, float]:
-        """Returns how many of the first entries a cleaning removes, and their files and bytes. Consumers need what the
-        last `behind` instants replaced."""
+        """Returns how many of the first entries a cleaning removes, and the files and bytes of these. Consumers need
+        the files that the last `behind` instants replaced."""
         number, files, size = 0, 0.0, 0.0
         most = len(self._entries)
         for instant, at, its_files, its_bytes in self._entries:
@@ -89,7 +90,8 @@ def left_by(
     has_sessions: bool = False,
     behind: int = 0,
 ) -> Sequence[Freed]:
-    """Returns what the cleanings among these instants have left of the files that the others took out of use."""
+    """Returns the files that are out of use after these instants: those that instants replaced and that the cleanings
+    among the instants have left."""
     found, number = OutOfUse(), 0
     for each in sorted(instants, key=_on_timeline):
         if each.run is JobKind.CLEANING:

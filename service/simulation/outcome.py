@@ -1,4 +1,4 @@
-"""The outcome of a simulation, or of the same period as it really was."""
+"""The outcome of a simulated period, or of a real one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.spec import Documented, Spec
 
 @dataclass(slots=True)
 class Sums:
-    """What jobs have taken until now."""
+    """The time and cost of jobs until now."""
 
     jobs: int = 0
     seconds: float = 0.0
@@ -27,12 +27,12 @@ class KindOutcome(Documented):
     kind: JobKind
     jobs: Annotated[int, Spec("Jobs that succeeded", examples=(412,))]
     seconds: Annotated[float, Spec("Time that workers spent on these jobs", examples=(5400.0,))]
-    gb_hours: Annotated[float, Spec("That time in hours, times the memory of a slot in GiB", examples=(3.0,))]
+    gb_hours: Annotated[float, Spec("This time in hours, times the memory of a slot in GiB", examples=(3.0,))]
 
 
 @dataclass(frozen=True)
 class Point(Documented):
-    """The tables together at one time."""
+    """The sums over all tables at one time."""
 
     at: Annotated[datetime, Spec("Time", examples=("2026-01-01T12:00:00Z",))]
     log_bytes: Annotated[int, Spec("Log files that wait for a compaction", examples=(5 << 30,))]
@@ -54,8 +54,8 @@ class Point(Documented):
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """One table. `overhead` is the read overhead that was not exceeded in 95 % of the time; `logs_seconds` are the
-    processor seconds that logs added to a read on average."""
+    """The outcome of one table. `overhead` is the read overhead that was not exceeded in 95 % of the time.
+    `logs_seconds` are the processor seconds that logs added to a read on average."""
 
     id: str
     jobs: int

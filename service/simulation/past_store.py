@@ -36,7 +36,7 @@ MOST_COMMITS = 400_000
 """A simulation with more commits is refused."""
 
 LOOK_BACK = timedelta(days=1)
-"""How long before the period the last runs of services are searched."""
+"""The last runs of table services are searched for in this time before the period."""
 
 _c = schema.commits
 _f = schema.attempt_figures
@@ -64,16 +64,16 @@ class TooManyCommits(Exception):  # noqa: N818 - it becomes an error of the API
 @dataclass(slots=True)
 class _Commit:
     at: float
-    run: JobKind | None  # The service that made it; None for a writer.
+    run: JobKind | None  # The table service that made it; None for a writer.
     bytes: int
     file_groups: int
-    # Until the period: the time on the timeline, and for a service the time at which it was requested.
+    # Before the period: the sort key on the timeline, which for a table service is when it was requested.
     on_timeline: str = ""
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known about one table."""
+    """Facts that were read about one table."""
 
     snapshot: TableSnapshot
     subject: Subject
@@ -95,9 +95,9 @@ def read(
     points: int = 168,
     most: int | None = None,
 ) -> Past:
-    """Returns the past of these tables; tables that were never polled are left out. A period that begins now and ends
-    later gets the commits of as long before, as if they came again. Raises TooManyCommits if the tables have more than
-    `most` commits (by default `MOST_COMMITS`), those of services and of the day before `begin` included."""
+    """Returns the past of the tables that were polled. A period in the future gets the commits of a past period of the
+    same length, as if they came again. Raises TooManyCommits for more than `most` commits (by default `MOST_COMMITS`),
+    where those of table services and of the day before `begin` count too."""
     past = Past(begin, end)
     ids = list(tables)
     snapshots = _snapshots(connection, ids)
@@ -183,7 +183,7 @@ def _ended(connection: Connection, ids: Collection[str], before: datetime) -> di
 
 
 def _past(known: _Known, begin: float, later: float) -> TablePast:
-    """Returns the past with the commits from `begin` on, or those that are repeated so many seconds `later`."""
+    """Returns the past with the commits from `begin` on, which are repeated `later` seconds after their real times."""
     snapshot, commits = known.snapshot, known.commits
     writes = [each for each in commits if each.run is None and each.at >= begin - later]
     is_merge_on_read = snapshot.table_type is TableType.MERGE_ON_READ
@@ -214,7 +214,7 @@ def _past(known: _Known, begin: float, later: float) -> TablePast:
 
 
 def _ran(commits: Sequence[_Commit], kind: JobKind, begin: float) -> Ran:
-    """Counts as `commit_store.since_run` does: commits that completed during the run are not in its result."""
+    """Returns the last run of a kind. Commits that completed during it count, as in `commit_store.since_run`."""
     before = [each for each in commits if each.at < begin]
     last = max((each for each in before if each.run is kind), key=lambda each: each.at, default=None)
     since = [each for each in before if each.run is None and (last is None or each.on_timeline > last.on_timeline)]
@@ -250,7 +250,7 @@ def _beginning(known: _Known, begin: float) -> Beginning:
     else:
         base_files, base, log = found.base_files, found.base_bytes, found.log_bytes
         small, freed, timeline = found.small_files, found.freed_bytes, found.timeline_commits
-        # Commits between the sample and the beginning are added, or taken away if the sample is later.
+        # Commits between the sample and the beginning are added, or subtracted if the sample is later.
         at, is_merged = found.at.timestamp(), snapshot.table_type is TableType.MERGE_ON_READ
         for each in commits if is_merged else ():
             if each.run is None and min(at, begin) < each.at <= max(at, begin):
@@ -316,7 +316,7 @@ def _kinds(connection: Connection, known: Collection[str], begin: datetime, end:
 
 
 def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end: datetime, points: int) -> list[Point]:
-    """Returns the sums of all tables at equidistant moments. A sample holds until the next one."""
+    """Returns the sums of all tables at equidistant moments. A table's sample is valid until its next one."""
     moments = [begin + (end - begin) * (number + 1) / points for number in range(points)]
     logs, base, freed = [0] * points, [0] * points, [0] * points
     reads, compacted, merged = [0.0] * points, [0.0] * points, [0.0] * points

@@ -12,7 +12,7 @@ from service.scheduling.trigger_context import Calendar
 
 @dataclass(slots=True)
 class Schedule:
-    """`is_due` holds until the job has started."""
+    """A schedule. `is_due` is true from a scheduled time until the job has started."""
 
     expression: str
     time_zone: str

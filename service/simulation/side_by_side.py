@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def both(first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
-    """Returns both results. `first` is called in a forked process if this one has no other threads, whose locks a fork
-    would keep for ever; it must use no connection, and its result must be picklable."""
+    """Returns both results. `first` is called in a forked process, if this process has no other threads; a fork would
+    keep their locks for ever. `first` must not use a connection, and its result must be picklable."""
     if threading.active_count() > 1 or len(os.sched_getaffinity(0)) < 2:
         return first(), second()
     source, target = os.pipe()
@@ -35,12 +35,12 @@ def both(first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
         raise
     finally:
         _, status = os.waitpid(child, 0)
-    # If the memory is too small for both processes, only the child ends, so this one computes its result.
+    # If the memory is too small for both processes, only the child is killed, and this process computes its result.
     return (pickle.loads(reply) if status == 0 else first()), other  # noqa: S301 - our own child wrote it
 
 
 def _answer(function: Callable[[], object], target: int, parent: int) -> None:
-    """Writes the result, and ends this process without the code that ends its parent."""
+    """Writes the result, and ends this process without running the code that its parent runs at its end."""
     status = 1
     try:
         end_with_parent()

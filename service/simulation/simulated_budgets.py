@@ -14,9 +14,9 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class BudgetsPast:
-    """The budgets that are simulated. `keys` has those of each table, and `spent` the hours that were spent before the
-    simulation begins, by the beginning of the day (in UTC). `left_out` are clauses about other budgets of these
-    tables."""
+    """The budgets that are simulated. `keys` has the budgets of each table. `spent` has the hours that were spent on
+    each day before the simulation, by the beginning of the day (in UTC). `left_out` are clauses about budgets of these
+    tables that are not simulated."""
 
     shared: Sequence[SharedBudget] = ()
     keys: Mapping[str, Sequence[Key]] = field(default_factory=dict)

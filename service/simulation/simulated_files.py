@@ -26,13 +26,13 @@ from service.simulation.table_past import Ran, TablePast, Write
 
 _NEVER_RAN = Ran()
 _REPLACING = frozenset({JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION})
-"""Kinds whose jobs take files out of use. Their instants count among the commits that a cleaning retains."""
+"""Kinds whose jobs take files out of use. A cleaning counts their instants among the commits that it retains."""
 
 
 @dataclass(slots=True)
 class Taken:
-    """The input of a job that has begun. `share` is the share of the logs that the job's limit allows, and `factor` the
-    one by which an expansion multiplies the number of buckets."""
+    """The input of a job that has begun. `share` is the share of the logs that the job's limit allows. `factor` is the
+    factor by which an expansion multiplies the number of buckets."""
 
     kind: JobKind
     work: Work = NO_WORK
@@ -48,7 +48,7 @@ class Taken:
 
 
 class SimulatedFiles:
-    """Sums over all partitions: bytes and numbers are expectations, so they have fractions."""
+    """Sums over all partitions. Bytes and numbers are expected values, so they have fractions."""
 
     def __init__(self, past: TablePast) -> None:
         begin = past.beginning
@@ -64,7 +64,8 @@ class SimulatedFiles:
         size = begin.base_bytes + begin.log_bytes
         self.largest_share = begin.largest_bucket_bytes / size if size else 0.0
         self.commits, self.written = 0, 0
-        # The times of the first commit whose logs wait, and of the first commit since the last compaction began.
+        # The times of the first commit whose logs are not compacted, and of the first commit since the last compaction
+        # began.
         self.oldest_at: float | None = None
         self._first_at: float | None = None
         # The share of the file groups without logs.
@@ -91,7 +92,7 @@ class SimulatedFiles:
         if is_merged:
             self.oldest_at = self.oldest_at or writes[0].at
             self._first_at = self._first_at or writes[0].at
-        # Most of the time of a simulation of many commits is spent here.
+        # A simulation of many commits spends most of its time here.
         new_files, hot = growth.new_files, growth.hot_groups
         logged, new = growth.logged, 1 - growth.logged if is_merged else min(1.0, growth.kept)
         base_files, base_bytes, small_files = self.base_files, self.base_bytes, self.small_files
@@ -128,7 +129,7 @@ class SimulatedFiles:
 
     @property
     def first_freed(self) -> FirstFreed | None:
-        """Returns what `PolicyInputs` has."""
+        """Returns `PolicyInputs.first_freed`."""
         first = self._out_of_use.first(self.instants)
         if first is None:
             return None
@@ -175,7 +176,7 @@ class SimulatedFiles:
     def end(self, taken: Taken, policy: Policy, now: float) -> None:
         """Applies the work of the job that ends now."""
         self.replacements += taken.kind in _REPLACING
-        # The instant is as old as the job; nothing but writers has committed since.
+        # The instant has the time at which the job began. Only writers have committed since then.
         instant = self._counted(taken.commits)
         match taken.kind:
             case JobKind.COMPACTION:
@@ -234,7 +235,7 @@ class SimulatedFiles:
         return read_cost(work, self.past.objective.rates)
 
     def age(self, kind: JobKind, now: float) -> float:
-        """Returns the seconds since which reads become dearer without this job (`scheduling.worth`)."""
+        """Returns for how many seconds reads have become more expensive without this job (`scheduling.worth`)."""
         clustered_at, *_ = self.last_runs[JobKind.CLUSTERING]
         since = self.oldest_at if kind is JobKind.COMPACTION else clustered_at or self.past.first_commit_at
         return now - since if since else 0.0
@@ -259,7 +260,7 @@ class SimulatedFiles:
         return made(TableSnapshot, **{**usual, **changes})
 
     def since(self, kind: JobKind) -> Since:
-        """Returns what writers have written since the last run."""
+        """Returns the counts of writers' commits since the last run."""
         at, commits, written = self.last_runs[kind]
         return made(
             Since,

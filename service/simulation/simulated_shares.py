@@ -24,7 +24,7 @@ class SimulatedShares:
                 share.may_wait = 1 - (each.policy.objective.of_reads or 1.0)
 
     def note(self, table_id: str, waiting: Dear | None) -> list[str]:
-        """Notes whether the table waits; returns the ids of those that can no longer wait because of that."""
+        """Notes whether the table waits. Returns the ids of the tables that can no longer wait because of this."""
         share = self.by_id[table_id]
         share.note(table_id, waiting)
         return share.displaced() if waiting else []

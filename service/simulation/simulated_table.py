@@ -1,5 +1,5 @@
-"""A table on the clock of a simulation. Decisions about it are made as in the service, from the files that its commits
-have made."""
+"""A table on the clock of a simulation. The same code as in the service decides about it, from the files that its
+commits and jobs have made."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SimulatedTable:
         self.taken: dict[str, Taken] = {}
         ended = {kind: moment(at) for kind, at in past.ended.items()}
         self.history = {kind: JobHistory(at, at, at) for kind, at in ended.items()}
-        self._before: dict[str, JobHistory] = {}  # The histories before the jobs that no worker has taken.
+        self._before: dict[str, JobHistory] = {}  # By id of each job that no worker has taken: the history before it.
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
         self._usual_objective, self.share = replace(past.objective, settings=settings, share=share), share
@@ -77,9 +77,9 @@ class SimulatedTable:
         self._next = 0
         # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0
-        self._is_foreseen = True  # Whether the next job may be as many commits away.
-        self._is_exact = True  # Whether it was known after the last decision how long no job would be due.
-        # Until when all that was due waits for the limit of all active jobs, if nothing else may change; 0: no wait.
+        self._is_foreseen = True  # Whether the next job may come after as many commits again.
+        self._is_exact = True  # Whether the last decision showed exactly how long no job will be due.
+        # Until this time all due jobs wait for the limit of active jobs, if nothing else changes; 0 means no wait.
         self._limited_until = 0.0
         first_at = past.first_commit_at or (past.writes[0].at if past.writes else None)
         self._first_at = moment(first_at) if first_at is not None else None
@@ -93,13 +93,13 @@ class SimulatedTable:
         self._counts = False
         usual = TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
         self._usual_snapshot = vars(usual)
-        # Proposals with the number of commits before which they stay as they are.
+        # Proposals, each with the number of commits before which it stays as it is.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
         self._kinds = tuple(kind for kind, found in self._proposals(moment(begin)).items() if not stays_proposed(found))
         self._counts = counts(self.policy)
         self._stays_due = not freezes and not self._budgets and stays_due(self.policy, self._kinds)
-        # Nobody would look at the schedule of another kind, so its next time would be in the past for ever.
+        # Only kinds that are decided about get a schedule, because others would never advance beyond the first time.
         self._schedules = {kind: each for kind, each in self._schedules.items() if kind in self._kinds}
 
     def write_after(self, now: float) -> Write | None:
@@ -119,7 +119,7 @@ class SimulatedTable:
             self._last_at = writes[self._next - 1].at
 
     def decide(self, now: float, limits: Limits, load: Load) -> Answer:
-        """Decides as the scheduler does (`scheduling.scheduler`). Nothing changes until `begin`."""
+        """Decides as the scheduler does (`scheduling.scheduler`). The table changes only when `begin` is called."""
         at = moment(now)
         self._limited_until = 0.0
         proposals = self._proposals(at)
@@ -150,24 +150,24 @@ class SimulatedTable:
         return Answer(run, found, is_limited)
 
     def still_limited(self, now: float) -> Answer | None:
-        """Returns the answer while the limit of all active jobs is reached, if deciding again can change nothing: what
-        is due by the number of commits stays due, and no job of the table has ended."""
+        """Returns the last answer if deciding again could change nothing while the limit of all active jobs is reached:
+        the due jobs stay due whatever is committed, and no job of the table has ended."""
         until = None if self._limited_until == inf else self._limited_until
         return Answer(None, until, is_limited=True) if now < self._limited_until else None
 
     def likely_idle(self) -> float | None:
-        """Returns until when probably no job is due, estimated from the commits between the last two jobs; None if that
-        is no later than the next commit."""
+        """Returns a time until which probably no job is due, estimated from the number of commits between the last two
+        jobs; None if this time is not after the next commit."""
         at = self._run_at + self._stride - 2
         is_likely = self._is_foreseen and not (self._is_exact or self.share) and self._next < at < len(self.past.writes)
         return self.past.writes[at].at if is_likely else None
 
     def idle_at(self, now: float) -> Answer | None:
-        """Returns the answer at a later time if no job will be due then, and so none before it, since thresholds are
-        reached only once. Deciding takes much longer than adding commits, which are added anew later.
+        """Returns the answer at a later time if no job will be due then. A threshold stays reached, so no job is due
+        before that time either, and decisions in between are saved. Deciding costs much more than adding commits twice.
 
-        None as well if a job may be due at the next commit and no longer at later ones, such as a cleaning: the share
-        of old versions falls with each commit.
+        Returns None if a job may be due at the next commit but no longer at later ones. A cleaning may be such a job,
+        because the share of old versions falls with each commit.
         """
         at = moment(now)
         if any(each.next_at is not None and each.next_at <= at for each in self._schedules.values()):
@@ -195,7 +195,7 @@ class SimulatedTable:
         """Queues the job, and returns it."""
         at = moment(now)
         self._is_foreseen = True
-        # Jobs that follow one another without a commit in between say nothing about the next one.
+        # Jobs that follow one another without a commit in between do not show when the next one comes.
         self._stride, self._run_at = self._next - self._run_at or self._stride, self._next
         about = {"params": run.params, "priority": self.policy.priority, "reason": run.because}
         job = made(Job, id=job_id, table_id=self.past.id, kind=run.kind, created_at=at, not_before=at, **about)
@@ -207,7 +207,7 @@ class SimulatedTable:
         return job
 
     def closes_at(self, now: float) -> float | None:
-        """Returns when jobs that no worker has taken are withdrawn; None if that is not foreseen."""
+        """Returns when jobs that no worker has taken will be withdrawn; None if no such time is known."""
         starts = next_start(self.freezes, self.past.subject, moment(now)) if self.freezes else None
         return min((at for at in (self._windows.closes_at(now), starts and starts.timestamp()) if at), default=None)
 
@@ -253,7 +253,7 @@ class SimulatedTable:
         return self._expected(self.past.id, kind.value, work, dry_run=False).seconds
 
     def starts_by(self, now: float) -> float:
-        """Returns when a job that is queued now goes before all others of its priority."""
+        """Returns the time from which a job that is queued now goes before all others of its priority."""
         longest, most = now + LONGEST_WAIT.total_seconds(), self.policy.objective.log_age_seconds
         if most is None or self.files.oldest_at is None:
             return longest
@@ -267,7 +267,7 @@ class SimulatedTable:
         return not check(self._objective(at), self._snapshot(at), at, merges_files=merges).missed
 
     def waiting(self, now: float) -> Dear | None:
-        """Returns the table if it waits although its reads cost more than is allowed."""
+        """Returns the table with its price if it waits although its reads cost more than allowed; else None."""
         return self._objective(moment(now)).waiting(self._snapshot(moment(now)), moment(now))
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
@@ -293,7 +293,7 @@ class SimulatedTable:
         return found
 
     def _commits_to_go(self, kind: JobKind) -> int:
-        """Returns the number of commits before which the policy would say no more than that; 0 to ask the policy."""
+        """Returns how many more commits a job of this kind needs to be due; 0 if the policy has to decide."""
         if not self._counts or kind not in COUNTED or self.history.get(kind, _NEVER).is_unfinished:
             return 0
         threshold: int = getattr(self.policy, kind.value).commits

@@ -30,9 +30,9 @@ from service.simulation.table_past import TablePast
 
 _POINTS = 168
 _MOST_JOBS = 2**60
-# A table is polled again when one of its jobs has ended.
+# A table is polled again this long after one of its jobs has ended.
 _SEEN_AFTER = 1.0
-# After this share of the time for which a job has waited, it is weighed anew.
+# The worth of a waiting job is computed again after this share of the time for which the job has waited.
 _SELDOM = 0.1
 _MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
 
@@ -56,7 +56,7 @@ class _Closing(NamedTuple):
 
 def simulated(pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> Outcome:
     """Returns the outcome from `begin` to `end`, in seconds since the epoch."""
-    # The search for cycles, of which there are none, would look at all commits again and again.
+    # Python's search for reference cycles would look at all commits again and again, and there are no cycles.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -76,8 +76,9 @@ class _Simulation:
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
-        # Time, rank among events of that time, and the number of the table to decide about, or the job that ends or is
-        # withdrawn. The rank depends on the past alone, so that moments at which nothing changes may be left out.
+        # Events: the time, the rank among events of the same time, and the number of the table to decide about, or the
+        # job that ends or is withdrawn. The rank depends on the past alone, so that moments at which nothing changes
+        # may be left out.
         self.events: list[tuple[float, int, int | _Queued | _Closing]] = []
         self.counter = 0
         self.used: dict[str, float] = {}
@@ -87,7 +88,7 @@ class _Simulation:
         # Jobs by the time from which they go before others.
         self.urgent: defaultdict[str, list[tuple[float, int, _Queued]]] = defaultdict(list)
         self.ready: defaultdict[str, list[tuple[tuple[float, ...], int, _Queued]]] = defaultdict(list)
-        # Jobs that wait for a slot, and whose worth follows their tables, by the number of the table.
+        # Jobs that wait for a slot and whose worth changes with their table, by the number of the table.
         self.weighed: dict[int, _Queued] = {}
         self.busy: set[str] = set()
         self.blocked: defaultdict[str, list[_Queued]] = defaultdict(list)
@@ -98,7 +99,7 @@ class _Simulation:
         self.of_tables = [Sums() for _ in pasts]
         self.overheads: list[list[float]] = [[] for _ in pasts]
         self.logs_seconds = [0.0] * len(pasts)
-        # At how many of the points the objective is missed.
+        # For each table, at how many of the points its objective is missed.
         self.missed = [0] * len(pasts)
         self.rewritten = self.longest_wait = 0.0
         self.points: list[Point] = []
@@ -106,7 +107,7 @@ class _Simulation:
     def run(self) -> Outcome:
         for number in range(len(self.tables)):
             self._wake_at(number, self.begin + self.phases[number])
-        # The number of moments is fixed, because a period may have no length: that of a shadow that starts now.
+        # The number of moments is fixed, because a period may have no length, such as that of a shadow that starts now.
         step = (self.end - self.begin) / _POINTS
         moments = deque([*(self.begin + step * number for number in range(1, _POINTS)), self.end])
         while self.events and self.events[0][0] <= self.end:
@@ -136,7 +137,7 @@ class _Simulation:
             return
         if (likely := table.likely_idle()) is not None:
             later = self._polled_after(number, likely)
-            # A table whose logs grow may be due now and not later, by the share of old versions.
+            # A job of a table whose logs grow may be due now but not later, because the share of old versions falls.
             if later < self.end and table.idle_at(now) and (idle := table.idle_at(later)):
                 self._sleep(number, now, idle.until, later)
                 return
@@ -150,7 +151,7 @@ class _Simulation:
             job = table.begin(answer.run, str(self.counter), now)
             self._queue(number, job, answer.run.worker_group or table.policy.worker_group, now)
         if any(_MUTATES[each.kind] for each in table.active):
-            # The end of that job wakes the table; until then no other job of it can start.
+            # The end of that job wakes the table. Until then no other job of the table can start.
             self.wakes[number] = 0.0
             if number in self.weighed:
                 self._sleep(number, now, None, now)
@@ -207,7 +208,8 @@ class _Simulation:
         self._wake_limited(number, now)
 
     def _wake_limited(self, number: int, now: float) -> None:
-        """Wakes the first table that waits for the limit of active jobs, after a job of table `number` has gone."""
+        """Wakes the first table that waits for the limit of active jobs, after a job of the table `number` has ended or
+        was withdrawn."""
         if self.limited:
             first = self.limited.popleft()
             self.is_limited.discard(first)
@@ -224,8 +226,8 @@ class _Simulation:
         return gain.paid_per_second(table.files.age(job.kind, now), seconds)
 
     def _renew(self, number: int, queued: _Queued, now: float) -> None:
-        """Weighs a waiting job anew, as the service does at each poll: logs grow. Jobs that have waited for long are
-        weighed more seldom, since the logs of a few polls change little."""
+        """Computes the worth of a waiting job again, as the service does at each poll, because logs grow. For jobs that
+        have waited for long this is done less often, because the logs of a few polls change their worth little."""
         queued.candidate.worth = self._worth(queued, now) or 0.0
         self._offer(queued, now)
         self._sleep(number, now, None, now + _SELDOM * (now - self.begin - queued.candidate.created))
@@ -269,7 +271,7 @@ class _Simulation:
         cost = self.expected(table_id, queued.job.kind.value, queued.taken.work, dry_run=False)
         queued.candidate.seconds, queued.gib = cost.seconds, cost.gib
         self.longest_wait = max(self.longest_wait, now - self.begin - queued.candidate.created)
-        # Jobs end before tables are decided about, and are withdrawn before others end.
+        # Among events of the same time, first jobs are withdrawn, then jobs end, and then tables are decided about.
         heapq.heappush(self.events, (now + cost.seconds, int(queued.job.id) - _MOST_JOBS, queued))
 
     def _ended(self, queued: _Queued, now: float) -> None:

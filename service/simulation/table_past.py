@@ -25,8 +25,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The last run of a service before the simulation begins: when, and how many commits and bytes writers have written
-    since then."""
+    """The last run of a table service before the simulation begins: its time, and how many commits and bytes writers
+    have written since then."""
 
     at: float | None = None
     commits: int = 0
@@ -35,7 +35,8 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """Files that were out of use at the beginning: how many commits before it they became so, and when."""
+    """Files that were out of use at the beginning: how many commits before the beginning they went out of use, and
+    when."""
 
     commits_ago: int
     at: float
@@ -43,8 +44,8 @@ class Freed:
 
 @dataclass(frozen=True)
 class Beginning:
-    """The files of a table at the beginning of a simulation. `freed` has the equal parts of the files out of use, the
-    earliest first."""
+    """The files of a table at the beginning of a simulation. Each entry of `freed` stands for an equal part of the
+    files out of use, the earliest first."""
 
     base_files: int = 0
     base_bytes: int = 0
@@ -61,7 +62,7 @@ class Beginning:
 @dataclass(frozen=True)
 class TablePast:
     """What a simulation knows about a table. Times are in seconds since the epoch. `ended` has the end of the last job
-    of each kind that leaves no trace on the timeline, such as an audit."""
+    of each kind whose jobs leave no instant on the timeline, such as audits."""
 
     id: str
     subject: Subject
@@ -71,14 +72,15 @@ class TablePast:
     beginning: Beginning = field(default_factory=Beginning)
     growth: Growth = field(default_factory=Growth)
     has_sessions: bool = False  # Whether sessions of Spark SQL write it.
-    # The number of the last instants whose replaced files a consumer needs, which stays as it is now.
+    # A consumer needs the files that this many of the last instants replaced. The number stays the same in the
+    # simulation.
     behind: int = 0
     num_buckets: int = 0
     small_file_bytes: int = 0
     first_commit_at: float | None = None
     ran: Mapping[JobKind, Ran] = field(default_factory=dict)
     ended: Mapping[JobKind, float] = field(default_factory=dict)
-    # The ends of the jobs of the day before, the earliest first, and the GB-hours of each.
+    # The ends of the jobs of the last day before the simulation, the earliest first, and the GB-hours of each.
     spent: Sequence[tuple[datetime, float]] = ()
-    # The frequency and cost of its reads; the settings come from the policy.
+    # The frequency and cost of the table's reads. The settings come from the policy.
     objective: TableObjective = field(default_factory=TableObjective)

@@ -33,8 +33,8 @@ MOST_TABLES = 1000
 MOST_DAYS = 90
 MOST_TABLE_DAYS = 14_000
 _DAY = timedelta(days=1)
-# What is known of a shorter share of the period says little about the rest, and so does a simulation that is further
-# from what really happened.
+# A caution is given if commits of a shorter share of the period are known, or if the simulation of the present policy
+# differs more from what really happened.
 _KNOWN_SHARE = 0.5
 _MOST_ERROR = 0.25
 
@@ -48,9 +48,9 @@ class Period:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """`now` is the simulated outcome of the present policy, `new` that of the new policy, and `actual` what really
-    happened. `names` are the names of the tables by id. `known_since` is the time of the first known commit of the
-    period. `left_out` are clauses about what is not simulated, although it concerns these tables."""
+    """The compared outcomes. `now` is the simulated outcome of the present policy, `new` that of the new policy, and
+    `actual` what really happened. `names` are the names of the tables by id. `known_since` is the time of the first
+    known commit of the period. `left_out` are clauses about facts of these tables that are not simulated."""
 
     begin: datetime
     end: datetime
@@ -64,7 +64,7 @@ class WhatIf:
 
     @property
     def caution(self) -> str | None:
-        """Returns why these figures may be wrong, and by how much; None if nothing speaks against them."""
+        """Returns why these figures may be wrong, and by how much; None if there is no reason for doubt."""
         found = [*self.left_out]
         if self.known_since is not None:
             known = self.end - self.known_since
@@ -78,8 +78,8 @@ class WhatIf:
 
     @property
     def error(self) -> float | None:
-        """Returns by which share the simulated jobs of the present policy differ from those that really ran; None if
-        none did."""
+        """Returns by which share the number of simulated jobs of the present policy differs from the number that really
+        ran; None if no job ran."""
         return abs(self.now.jobs - self.actual.jobs) / self.actual.jobs if self.actual.jobs else None
 
     @property
@@ -102,8 +102,9 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Simulating:
-    """Runs in a process of its own, with a connection of its own, because a simulation occupies a processor core for
-    seconds. `fleet` has the settings of the service; its slots and freezes are read from the database."""
+    """Runs a simulation in another process, which opens its own connection to the database, because a simulation
+    occupies a processor core for seconds. `fleet` has the settings of the service; slots and freezes are read from the
+    database."""
 
     database: str = field(repr=False)
     fleet: Fleet = field(default_factory=Fleet)
@@ -126,7 +127,8 @@ engine_of = cache(partial(open_engine, connections=1))
 
 
 def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) -> WhatIf:
-    """Returns the effect that the edit would have had. Slots and freezes are read from the database into `fleet`."""
+    """Returns the effect that the edit would have had. `fleet` has settings; its slots and freezes are read from the
+    database."""
     found = edited(connection, edit, period.now)
     names = {table_id: found.subjects[table_id].name for table_id in found.new.effective}
     if not names:
@@ -153,7 +155,7 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
     about = period.begin, period.end, names, past.commits, past.known_since
     left_out = list(dict.fromkeys(clause for each in budgets for clause in each.left_out))
     if period.end > period.now and pause_store.pause_of(connection):
-        left_out.append("all upkeep is paused, and the simulation starts jobs nevertheless")
+        left_out.append("all upkeep is paused, but the simulation starts jobs")
     return WhatIf(*about, *outcomes, past.actual, left_out)
 
 

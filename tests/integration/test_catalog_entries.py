@@ -76,7 +76,7 @@ OTHERS = {
     "web server": (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64, CatalogLoginError, "wants Thrift in HTTP"),
     "Kerberos": (b"\4\0\0\0\x13Invalid status -128", CatalogLoginError, "wants a login by SASL, such as Kerberos"),
     "TLS": (b"\x15\3\3\0\2\2\n", CatalogLoginError, "wants TLS"),
-    "silent": (b"", CatalogUnavailableError, "logs in to no metastore by Kerberos, and has no TLS"),
+    "silent": (b"", CatalogUnavailableError, "cannot log in to a metastore by Kerberos, nor use TLS"),
     "nested without end": (
         b"\x80\x01\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x00" + b"\x0c\x00\x01" * 40,
         CatalogError,

@@ -1,5 +1,5 @@
-"""Calls of an OpenID provider, limited in time and size. Redirects, proxies and cookies of the environment are not
-followed."""
+"""Calls of an OpenID provider, limited in time and size. Redirects are not followed, and neither cookies nor proxies
+from the environment are used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 from service.access.errors import ProviderUnavailableError
 
 SECONDS = 5.0
-"""Time for a whole answer."""
+"""The time limit for a whole answer."""
 
 MOST_BYTES = 512 * 1024
 
@@ -28,8 +28,8 @@ def call(
     basic: tuple[str, str] | None = None,
     bearer: str | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """Returns the status below 500 and the JSON object of the answer. Raises ProviderUnavailableError. Runs in a thread
-    without an event loop."""
+    """Returns the status and the JSON object of an answer whose status is below 500. Raises ProviderUnavailableError.
+    Call this in a thread without an event loop."""
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if bearer is not None:
         headers["Authorization"] = f"Bearer {bearer}"
@@ -66,7 +66,7 @@ async def _call(request: httpx.Request, tls: ssl.SSLContext, auth: httpx.BasicAu
     async with asyncio.timeout(SECONDS), httpx.AsyncClient(verify=tls, trust_env=False, timeout=SECONDS) as client:
         answer = await client.send(request, auth=auth, stream=True, follow_redirects=False)
         if answer.headers.get("content-encoding", "identity") != "identity":
-            raise httpx.DecodingError("its answer is compressed, which nobody asked for")
+            raise httpx.DecodingError("its answer is compressed, but the service has not asked for this")
         async for part in answer.aiter_raw():
             body += part
             if len(body) > MOST_BYTES:

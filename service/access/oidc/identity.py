@@ -1,4 +1,5 @@
-"""Identifies persons by an OpenID provider: the authorization code flow with PKCE, and the provider's access tokens."""
+"""Identifies persons through an OpenID provider, by the authorization code flow with PKCE or by the provider's access
+tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _LONGEST_HINT = 4096
 
 @dataclass(frozen=True)
 class Addresses:
-    """What the service needs of the provider's metadata (OpenID Connect Discovery 1.0)."""
+    """The part of the provider's metadata that the service needs (OpenID Connect Discovery 1.0)."""
 
     authorization: str
     token: str
@@ -43,7 +44,8 @@ class Addresses:
 
 
 class Identity:
-    """Thread-safe. The provider is first called at the first log-in, so that the service starts without it."""
+    """Identifies persons. Thread-safe. The provider is not called before the first log-in, so the service starts even
+    if the provider is unavailable."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
@@ -68,7 +70,7 @@ class Identity:
         return _with_query(self._addresses.get().authorization, query)
 
     def person(self, attempt: LoginAttempt, code: str, redirect_uri: str, now: datetime) -> tuple[Token, str]:
-        """Exchanges the code. Returns the person and the ID token. Raises LoginRefusedError and
+        """Exchanges the code for an ID token. Returns the person and the ID token. Raises LoginRefusedError and
         ProviderUnavailableError."""
         answer = self._redeem(code, attempt.verifier, redirect_uri)
         id_token, access_token = answer.get("id_token"), answer.get("access_token")
@@ -86,8 +88,8 @@ class Identity:
         return self.provider.person(claims, groups or (), now), id_token
 
     def of_access_token(self, token: str, now: datetime) -> Token:
-        """Returns the person or program of an access token (RFC 9068), valid until it expires. Raises
-        UnauthenticatedError, LoginRefusedError, ProviderUnavailableError."""
+        """Returns the person or program of an access token (RFC 9068), as a token that is valid until the access token
+        expires. Raises UnauthenticatedError, LoginRefusedError, ProviderUnavailableError."""
         audience = self.provider.audience
         assert audience is not None
         try:
@@ -110,7 +112,7 @@ class Identity:
         return _with_query(address, query) if address else None
 
     def check_issuer(self, named: str | None) -> None:
-        """Checks who answers (RFC 9207). Raises LoginRefusedError."""
+        """Checks which issuer has answered (RFC 9207). Raises LoginRefusedError if it is another one."""
         if named != self.provider.issuer and (named is not None or self._addresses.get().names_issuer):
             raise LoginRefusedError("The answer comes from another issuer.")
 
@@ -127,7 +129,7 @@ class Identity:
         form |= {"code_verifier": verifier, "client_id": provider.client_id}
         basic = None
         if provider.client_secret is not None and addresses.takes_basic:
-            # The parts are encoded as those of a form (RFC 6749, section 2.3.1).
+            # Id and secret are encoded like the parts of a form (RFC 6749, section 2.3.1).
             basic = (_encoded(provider.client_id), _encoded(provider.client_secret))
         elif provider.client_secret is not None:
             form["client_secret"] = provider.client_secret
@@ -153,8 +155,8 @@ class Identity:
             raise ProviderUnavailableError(f"{url} has answered with status {status}.")
         if found.get("issuer") != issuer:
             raise ProviderUnavailableError(
-                f"The document at {url} is of another issuer.",
-                hint="GROUNDSKEEPER_OIDC_ISSUER must be the member `issuer` of the document, letter by letter.",
+                f"The document at {url} names another issuer.",
+                hint="GROUNDSKEEPER_OIDC_ISSUER must be exactly the member `issuer` of the document.",
             )
         methods = found.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         return Addresses(
@@ -168,8 +170,8 @@ class Identity:
         )
 
     def _address(self, found: dict[str, Any], name: str) -> str:
-        """Returns an address that is encrypted, unless the issuer itself is on this machine. Raises
-        ProviderUnavailableError."""
+        """Returns the address of this name. It must be an https address, unless the issuer itself is on this machine.
+        Raises ProviderUnavailableError."""
         text = found.get(name)
         try:
             parts = urlsplit(text if isinstance(text, str) else "")
@@ -177,7 +179,7 @@ class Identity:
         except ValueError:
             parts, is_local = urlsplit(""), False
         if not (parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and is_local))):
-            raise ProviderUnavailableError(f"Its metadata has no usable {name}.")
+            raise ProviderUnavailableError(f"The provider's metadata has no usable {name}.")
         return parts.geturl()
 
     def _fetch_keys(self) -> list[dict[str, Any]]:

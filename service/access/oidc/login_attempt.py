@@ -20,7 +20,8 @@ _LONGEST = 8192
 
 @dataclass(frozen=True)
 class LoginAttempt:
-    """`page` is the page of the dashboard to show afterwards: `#/...`, or empty. `began_at` is in seconds."""
+    """A log-in that has begun. `page` is the page of the dashboard to show afterwards: `#/...`, or empty. `began_at` is
+    in seconds since 1970."""
 
     state: str
     nonce: str
@@ -40,8 +41,8 @@ class LoginAttempt:
 
     @property
     def session_id(self) -> str:
-        """The id of the session that this log-in opens. The id is derived from the state, so that one log-in opens one
-        session only."""
+        """The id of the session that this log-in opens. The id is derived from the state, so that one log-in opens only
+        one session."""
         return hashlib.sha256(self.state.encode()).hexdigest()[:32]
 
     def sealed(self, cipher: SecretCipher) -> str:
@@ -51,7 +52,7 @@ class LoginAttempt:
     def opened(cls, text: str | None, state: str, cipher: SecretCipher, now: datetime) -> LoginAttempt:
         """Returns the log-in of this browser. Raises LoginExpiredError."""
         if not text or len(text) > _LONGEST:
-            raise LoginExpiredError("This browser has begun no log-in, or has ended it.")
+            raise LoginExpiredError("This browser has begun no log-in, or its log-in has ended.")
         try:
             found = cls(**json.loads(cipher.open(text)))
         except (SecretUnreadableError, ValueError, TypeError) as error:

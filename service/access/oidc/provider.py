@@ -1,4 +1,4 @@
-"""An OpenID provider as the settings describe it."""
+"""An OpenID provider, as the settings describe it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.access.errors import LoginRefusedError
 from service.access.token import RANK, Role, Token
 
 ANYBODY = "*"
-"""The group of all persons whom the provider knows."""
+"""The name of the group that contains all persons whom the provider knows."""
 
 _LONGEST_NAME = 200
 _NAMES = ("preferred_username", "email", "name", "sub")
@@ -21,7 +21,7 @@ _NAMES = ("preferred_username", "email", "name", "sub")
 
 @dataclass(frozen=True)
 class Grant:
-    """What a group gives its members: a role, on the tables of some patterns, or on all of them."""
+    """The role that a group gives its members, for the tables of some patterns or for all tables."""
 
     role: Role
     tables: tuple[str, ...] | None = None
@@ -29,8 +29,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class Provider:
-    """`roles` maps groups to what they grant. Calls may carry access tokens for `audience`; None if calls may not carry
-    any."""
+    """The provider. `roles` maps groups to the roles that they grant. Calls may use access tokens of the provider for
+    `audience`; if it is None, calls may not use such tokens."""
 
     issuer: str
     client_id: str
@@ -47,7 +47,7 @@ class Provider:
 
     def groups_in(self, claims: Mapping[str, Any]) -> tuple[str, ...] | None:
         """Returns the groups; None without the claim. `groups_claim` is the name of a claim, or the path to a member of
-        one, such as `realm_access.roles`."""
+        a claim, such as `realm_access.roles`."""
         found: Any = claims.get(self.groups_claim)
         if found is None:
             found = claims
@@ -58,8 +58,8 @@ class Provider:
         return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else None
 
     def person(self, claims: Mapping[str, Any], groups: tuple[str, ...], now: datetime) -> Token:
-        """Returns the person of checked claims, with the highest role that one of the groups grants, on the tables of
-        all groups that grant this role. Raises LoginRefusedError if no group grants a role."""
+        """Returns the person whom checked claims describe, with the highest role that a group grants. The role holds
+        for the tables of all groups that grant this role. Raises LoginRefusedError if no group grants a role."""
         name = name_in(claims)
         grants = [self.roles[each] for each in (*groups, ANYBODY) if each in self.roles]
         if not grants:

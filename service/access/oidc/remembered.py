@@ -1,4 +1,4 @@
-"""Keeps a document of the provider, and fetches the document again when it is old."""
+"""Keeps a document of the provider, and fetches it again when it is old."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ _T = TypeVar("_T")
 
 FRESH_SECONDS = 3600.0
 PAUSE_SECONDS = 3.0
-"""Shortest time between two attempts to fetch, whatever callers send."""
+"""The shortest time between two attempts to fetch, whatever callers send."""
 
 MOST_WAITING = 4
-"""Threads that may wait for the provider at once; other threads stay free for calls that do not need the provider."""
+"""At most this many threads may wait for the provider at once, so that other threads stay free for calls that do not
+need the provider."""
 
 
 class Remembered(Generic[_T]):
-    """Thread-safe: one thread fetches. While the provider does not answer, the old document is used."""
+    """A document that is kept. Thread-safe: one thread at a time fetches. While the provider does not answer, the old
+    document is used."""
 
     def __init__(self, fetch: Callable[[], _T]) -> None:
         self._fetch = fetch
@@ -30,8 +32,8 @@ class Remembered(Generic[_T]):
         self._fetched_at = self._tried_at = float("-inf")
 
     def get(self, lacks: Callable[[_T], bool] = lambda _: False) -> _T:
-        """Returns the document, after another attempt to fetch it if it is old or `lacks` something. Raises
-        ProviderUnavailableError if there is none."""
+        """Returns the document. If it is old, or `lacks` returns True for it, first tries to fetch it again. Raises
+        ProviderUnavailableError if there is no document."""
         value = self._value
         if value is not None and time.monotonic() - self._fetched_at < FRESH_SECONDS and not lacks(value):
             return value

@@ -1,5 +1,5 @@
-"""Checks of signed tokens (RFC 7519), by the keys of the provider (RFC 7517) and by asymmetric algorithms only: with
-`none` or HMAC anybody could sign who knows the public key."""
+"""Checks of signed tokens (RFC 7519) by the keys of the provider (RFC 7517). Only asymmetric algorithms are accepted:
+with `none` or HMAC, anybody who knows the public key could sign a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.access.oidc.exchange import parsed
 MOST_CHARACTERS = 16 * 1024
 MOST_KEYS = 200
 SKEW_SECONDS = 60.0
-"""How far the clocks of provider and service may differ."""
+"""The clocks of provider and service may differ by this time."""
 
 _TYPES = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
@@ -24,7 +24,7 @@ _TYPES = {
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
 }
-# A token without a key id is checked with at most this number of keys.
+# A token without a key id is checked with at most this many keys.
 _MOST_CANDIDATES = 8
 _LONGEST_SUBJECT = 512
 _JWS = jwt.PyJWS(options={"enforce_minimum_key_length": True})
@@ -47,10 +47,10 @@ class Header:
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise RejectedTokenError("The token is no signed JSON web token.") from error
+            raise RejectedTokenError("The token is not a signed JSON web token.") from error
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in _TYPES:
-            raise RejectedTokenError("Its algorithm is not accepted.")
+            raise RejectedTokenError("The algorithm of the token is not accepted.")
         return cls(algorithm, key_id)
 
     def candidates(self, keys: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -77,15 +77,15 @@ def claims_of(token: str, header: Header, keys: Sequence[dict[str, Any]]) -> dic
         except jwt.PyJWTError:
             continue
         except ValueError as error:
-            raise RejectedTokenError("Its claims are no JSON object.") from error
-    raise RejectedTokenError("None of the provider's keys has signed it.")
+            raise RejectedTokenError("The claims of the token are not a JSON object.") from error
+    raise RejectedTokenError("None of the provider's keys has signed the token.")
 
 
 def check(claims: dict[str, Any], *, issuer: str, audience: str, now: datetime) -> None:
     """Raises RejectedTokenError unless the provider has made the token for `audience`, and it is valid at `now`."""
     audiences = claims.get("aud")
     if claims.get("iss") != issuer:
-        raise RejectedTokenError("Another issuer has made it.")
+        raise RejectedTokenError("Another issuer has made the token.")
     if audience not in (
         [audiences] if isinstance(audiences, str) else audiences if isinstance(audiences, list) else ()
     ):
@@ -116,5 +116,5 @@ def _moment(claims: dict[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RejectedTokenError(f"Its {name} is no number.")
+        raise RejectedTokenError(f"The token's {name} is not a number.")
     return value

@@ -1,7 +1,7 @@
 """The tables of the service's database, and the rules that the database itself enforces.
 
-A business rule that two concurrent calls could break together is a named constraint here; `service.db.violation` maps a
-violation to its name. The migrations must build exactly this schema (a test compares them).
+A business rule that two concurrent calls could break together is a named constraint here. `service.db.violation` maps a
+violation to the constraint's name. The migrations must build exactly this schema (a test compares them).
 """
 
 from service.db.schema.access import AUDIT_IS_REFUSED as AUDIT_IS_REFUSED

@@ -14,9 +14,9 @@ tokens = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("expires_at", UtcDateTime),
     sa.Column("revoked_at", UtcDateTime),
-    # Worker groups whose jobs it may lease; null means any.
+    # Worker groups whose jobs the token may lease; null means any.
     sa.Column("groups", sa.JSON(none_as_null=True)),
-    # Patterns of the tables on which its role holds; null means all.
+    # Patterns of the tables for which the token's role holds; null means all.
     sa.Column("tables", sa.JSON(none_as_null=True)),
 )
 
@@ -33,8 +33,8 @@ sessions = sa.Table(
     sa.Index("ix_sessions_token", "token_id", "created_at"),
 )
 
-# Calls that changed something, or were refused. Entries have no foreign keys, because they outlive the objects that
-# they name.
+# Calls that changed something, or were refused. Entries have no foreign keys, because they stay when the objects that
+# they name are deleted.
 audit_entries = sa.Table(
     "audit_entries",
     metadata,

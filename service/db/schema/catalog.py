@@ -37,13 +37,13 @@ watches = sa.Table(
     "watches",
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
-    # A claim advances this at once, so a claimer that dies only delays the next poll.
+    # A claim advances this at once. So if the process that has claimed a poll dies, the next poll is only delayed.
     sa.Column("next_poll_at", UtcDateTime, nullable=False),
     # Fingerprint of the timeline's files at the last recorded poll, and when that poll began.
     sa.Column("fingerprint", sa.String(64)),
     sa.Column("looked_at", UtcDateTime),
     sa.Column("timeline_path", sa.Text),
-    # The oldest instant of the active timeline: commits from there on must be kept to recognize new ones.
+    # The oldest instant of the active timeline. Commits from this one on must be kept, so that new ones are recognized.
     sa.Column("active_from", sa.String(32)),
     sa.Column("schema_digest", sa.String(32)),
     sa.Column("has_pending", sa.Boolean, nullable=False),
@@ -59,7 +59,7 @@ watches = sa.Table(
 commits = sa.Table(
     "commits",
     metadata,
-    # Grows in the order in which a table's commits completed.
+    # The numbers grow in the order in which a table's commits completed.
     sa.Column("id", Serial, primary_key=True, autoincrement=True),
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
     sa.Column("requested_time", sa.String(32), nullable=False),
@@ -106,7 +106,7 @@ def _of_postgresql(element: _InSummary, _: SQLCompiler, **__: Any) -> str:
 @compiles(_InSummary, "sqlite")
 def _of_sqlite(element: _InSummary, _: SQLCompiler, **__: Any) -> str:
     def member(path: str) -> str:
-        # Python's encoder may have written NaN, which is no JSON.
+        # Python's encoder may have written NaN, which is not valid JSON.
         return f"CASE WHEN json_valid(summary) THEN json_extract(summary, '$.{path}') END"
 
     if element.name != "delta_commits":
@@ -121,8 +121,8 @@ snapshots = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("taken_at", UtcDateTime, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
-    # The database derives these from the summary, so that sums over all tables need not parse it. SQLite computes them
-    # at each read that does not go by the index.
+    # The database derives these columns from the summary, so that sums over all tables need not parse it. SQLite
+    # computes them at each read that does not use the index.
     *(
         sa.Column(name, sa.BigInteger, sa.Computed(_InSummary(name), persisted=True))
         for name in ("log_bytes", "base_bytes", "timeline_commits", "delta_commits")
@@ -130,7 +130,7 @@ snapshots = sa.Table(
     sa.Index("ix_snapshots_figures", "log_bytes", "base_bytes", "timeline_commits", "delta_commits"),
 )
 
-# How each table develops: see `service.catalog.sample_store`. `slot` is the time in units of `step` seconds.
+# Samples of each table over time (`service.catalog.sample_store`). `slot` is the time in units of `step` seconds.
 samples = sa.Table(
     "samples",
     metadata,
@@ -159,7 +159,7 @@ partitions = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("path", sa.Text, primary_key=True),
     sa.Column("state", sa.JSON, nullable=False),
-    # The buckets, and what the next listing of this partition needs.
+    # The buckets, and the data that the next listing of this partition needs.
     sa.Column("buckets", sa.JSON, nullable=False),
     sa.Column("base_rows", sa.JSON, nullable=False),
     sa.Column("replaced", sa.JSON, nullable=False),
@@ -181,18 +181,18 @@ catalogs = sa.Table(
     "catalogs",
     metadata,
     sa.Column("name", sa.String(63), primary_key=True),
-    # A claim moves this time forward at once, so that one replica syncs.
+    # A claim moves this time forward at once, so that only one replica syncs.
     sa.Column("next_at", UtcDateTime, nullable=False),
     sa.Column("synced_at", UtcDateTime),
     sa.Column("failing_since", UtcDateTime),
-    # The first sync in a row that has left findings.
+    # When the first sync of the present series of syncs with findings ran.
     sa.Column("differs_since", UtcDateTime),
     sa.Column("failures", sa.Integer, nullable=False),
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("report", sa.JSON(none_as_null=True)),
 )
 
-# There is no foreign key to the tables: a table that somebody unregisters is not registered again.
+# There is no foreign key to the tables, because a table that somebody has unregistered must not be registered again.
 catalog_tables = sa.Table(
     "catalog_tables",
     metadata,
@@ -201,6 +201,6 @@ catalog_tables = sa.Table(
     sa.Column("base_path", sa.Text, nullable=False),
     sa.Column("table_id", sa.String(64), nullable=False),
     sa.Column("is_ours", sa.Boolean, nullable=False),
-    # The first sync that did not find it in the catalog any more.
+    # When a sync first no longer found the table in the catalog.
     sa.Column("missing_since", UtcDateTime),
 )

@@ -42,9 +42,9 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
 
 
 def _time_of(text: str | None) -> datetime | None:
-    """Returns a time of SQLite in UTC, in one call instead of the three that the base class chains. Setting the zone of
-    a parsed time takes six times as long as parsing one, so only a date, which has no zone then, gets it in this way.
-    """
+    """Returns a time of SQLite in UTC, by one call instead of the three calls of the base class. The zone is appended
+    to the text, because setting it after parsing takes six times as long as parsing. A date does not get a zone from
+    the text, so it gets the zone afterwards."""
     if text is None:
         return None
     found = datetime.fromisoformat(f"{text}+00:00")
@@ -56,7 +56,7 @@ Serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 class _Words(sa.TypeDecorator[Any]):
-    """A list of words as one parameter: an array, or a document where the database has no arrays."""
+    """A list of words as one parameter: an array in PostgreSQL, a JSON document in SQLite."""
 
     impl = sa.Text
     cache_ok = True
@@ -72,7 +72,7 @@ class _Among(sa.sql.functions.GenericFunction[bool]):
     name = "among"
     type = sa.Boolean()
     inherit_cache = True
-    # Otherwise SQLite would compare the condition with 1, and not use an index.
+    # Without this, SQLite would compare the condition with 1, and use no index.
     _is_implicitly_boolean = True
 
 
@@ -89,12 +89,12 @@ def _of_array(element: _Among, compiler: SQLCompiler, **more: Any) -> str:
 
 
 def literals(words: Iterable[str]) -> list[sa.ColumnElement[str]]:
-    """Returns constant words for `IN`. Both databases use a partial index only if they see that its condition holds,
-    and SQLAlchemy would write a statement with parameters anew for each call, as in `among`."""
+    """Returns constant words for `IN`. Both databases use a partial index only if the statement itself contains the
+    index's condition. SQLAlchemy's own `IN` has parameters, and is compiled again for each call (see `among`)."""
     return [sa.literal_column(f"'{each}'", sa.String()) for each in words]
 
 
 def among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
-    """Returns the condition that the column is one of the words of a parameter. SQLAlchemy's own `IN` writes the
-    statement anew for each call, which takes longer than its execution."""
+    """Returns the condition that the column is one of the words of a parameter. SQLAlchemy's own `IN` is compiled again
+    for each call, which takes longer than executing the statement."""
     return _Among(column, sa.bindparam(name, type_=_Words()))

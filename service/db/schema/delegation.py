@@ -4,12 +4,12 @@ import sqlalchemy as sa
 
 from service.db.schema.core import UtcDateTime, metadata
 
-# One row for each plan: its id is derived from base path, service and instant, so a repeated request finds its row.
+# One row for each plan. The id is derived from base path, service and instant, so a repeated request finds the row.
 delegated_plans = sa.Table(
     "delegated_plans",
     metadata,
     sa.Column("id", sa.String(64), primary_key=True),
-    # Path of the data table, also for a plan of its metadata table.
+    # Path of the data table, even if the plan belongs to its metadata table.
     sa.Column("base_path", sa.Text, nullable=False),
     sa.Column("service", sa.String(16), nullable=False),
     sa.Column("instant", sa.String(32), nullable=False),
@@ -17,7 +17,7 @@ delegated_plans = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE")),
     sa.Column("is_metadata", sa.Boolean, nullable=False),
     sa.Column("table_name", sa.Text, nullable=False),
-    # What the writer asks for: queue, resource, parallelism, engine, user name.
+    # What the writer asks for: queue, resource, parallelism, engine and user name.
     sa.Column("wishes", sa.JSON, nullable=False),
     sa.Column("requested_by", sa.Text, nullable=False),
     sa.Column("requested_at", UtcDateTime, nullable=False),

@@ -10,7 +10,7 @@ QUEUE_OF_WEBHOOK = "uq_lanes_webhook_key"
 
 DELIVERY_OF_EVENT = "uq_deliveries_webhook_event"
 
-# The outbox. `seq` grows in the order of the commits (see `service.delivery.outbox`), and is never reused.
+# The outbox. `seq` grows in the order of the transactions' commits (see `service.delivery.outbox`). No `seq` is reused.
 events = sa.Table(
     "events",
     metadata,
@@ -85,7 +85,7 @@ deliveries = sa.Table(
     sa.Column("first_tried_at", UtcDateTime),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("ended_at", UtcDateTime),
-    # An event is sent to a webhook as one delivery, however often it is published or replayed.
+    # A webhook has one delivery of an event, however often the event is published or replayed.
     sa.UniqueConstraint("webhook_id", "event_seq", name=DELIVERY_OF_EVENT),
     sa.Index("ix_deliveries_event", "event_seq"),
 )
@@ -103,7 +103,7 @@ sa.Index(
     postgresql_where=DELIVERY_IS_PENDING,
 )
 
-# For the most frequent queries: pending deliveries, and those that were given up.
+# Indexes for the most frequent queries: pending deliveries, and those that were given up.
 sa.Index(
     "ix_deliveries_open",
     deliveries.c.webhook_id,
@@ -147,14 +147,14 @@ notifications = sa.Table(
     sa.Column("read_to", Serial, nullable=False),
     # Times of the messages of the last hour.
     sa.Column("sent", sa.JSON, nullable=False),
-    # When the weekly report is due, and when the last one was.
+    # When the weekly report is due, and when the last one was sent.
     sa.Column("report", sa.JSON(none_as_null=True)),
     sa.Column("reported_at", UtcDateTime),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("updated_at", UtcDateTime, nullable=False),
 )
 
-# The open problems that a notification has reported, each with the alert whose message named it.
+# The open problems that a notification has reported, each with the alert whose message named the problem.
 told_problems = sa.Table(
     "told_problems",
     metadata,
@@ -168,7 +168,7 @@ told_problems = sa.Table(
     sa.Column("about_type", sa.String(16), nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("began_at", UtcDateTime, nullable=False),
-    # Null if the problem has joined an alert without another message.
+    # Null if the problem was added to an alert without another message.
     sa.Column("told_at", UtcDateTime),
     sa.Column("acknowledged_at", UtcDateTime),
 )

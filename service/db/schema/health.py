@@ -4,8 +4,8 @@ import sqlalchemy as sa
 
 from service.db.schema.core import UtcDateTime, metadata
 
-# There is no foreign key to the tables: after a table is unregistered, a round resolves its problems and announces
-# that.
+# There is no foreign key to the tables, because after a table was unregistered, a round resolves its problems and
+# announces this.
 standing_problems = sa.Table(
     "standing_problems",
     metadata,
@@ -20,12 +20,12 @@ standing_problems = sa.Table(
     sa.Column("table_id", sa.String(64)),
     sa.Column("since", UtcDateTime, nullable=False),
     sa.Column("opened_at", UtcDateTime, nullable=False),
-    # When a round last wrote the row. A round that finds the same writes nothing.
+    # When a round last wrote the row. A round that finds no change writes nothing.
     sa.Column("seen_at", UtcDateTime, nullable=False),
-    # Rounds in a row that have not found it.
+    # How many rounds in a row have not found the problem.
     sa.Column("missed", sa.Integer, nullable=False),
     sa.Column("is_announced", sa.Boolean, nullable=False),
-    # Set from the end of the problem until that is announced; then the row is deleted.
+    # Set when the problem has ended, until the end is announced; then the row is deleted.
     sa.Column("resolved_at", UtcDateTime),
     sa.Column("data", sa.JSON, nullable=False),
     sa.Index("ix_standing_problems_rank", "rank", "since", "id"),
@@ -41,7 +41,7 @@ problem_rounds = sa.Table(
     sa.Column("at", UtcDateTime, nullable=False),
 )
 
-# A row lasts as long as its problem, and is deleted when the problem becomes more serious.
+# A row lasts as long as its problem, but is deleted when the problem becomes more serious.
 acknowledgements = sa.Table(
     "acknowledgements",
     metadata,

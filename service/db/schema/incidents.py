@@ -6,7 +6,7 @@ from service.db.schema.core import UtcDateTime, literals, metadata
 
 INCIDENT_INSTANT = "uq_incidents_instant"
 
-# Problems of a table that must be resolved: one row for each instant that caused one.
+# Problems of a table that somebody must resolve. Each instant that has caused a problem has one row.
 incidents = sa.Table(
     "incidents",
     metadata,

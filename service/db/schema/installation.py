@@ -19,6 +19,6 @@ schema_revisions = sa.Table(
     "schema_revisions",
     metadata,
     sa.Column("revision", sa.String(32), primary_key=True),
-    # The newest revision that is known to the oldest version that can work with this one.
+    # The newest revision that the oldest version knows which can work with this revision.
     sa.Column("works_with", sa.String(32), nullable=False),
 )

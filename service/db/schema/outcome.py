@@ -15,7 +15,7 @@ table_reads = sa.Table(
     sa.Index("ix_table_reads_hour", "hour"),
 )
 
-# The runs that have been counted, so that each counts once. `run` is a digest of its id.
+# The runs that have been counted, so that each counts only once. `run` is a digest of the run's id.
 read_runs = sa.Table(
     "read_runs",
     metadata,
@@ -45,8 +45,8 @@ objective_states = sa.Table(
     sa.Column("overhead", sa.Double, nullable=False),
     sa.Column("missed", sa.Text),
     sa.Column("missed_since", UtcDateTime),
-    # The level whose tables share the reads that may cost more (`of_reads`), the table's own reads, and if the table
-    # waits, the work for each read that would be kept cheap.
+    # The level whose tables share the reads that may cost more (`of_reads`); the table's own reads; and while the table
+    # waits, the work for each read that compactions would keep cheap.
     sa.Column("level", sa.Text),
     sa.Column("reads_per_day", sa.Double),
     sa.Column("price", sa.Double),

@@ -22,13 +22,13 @@ jobs = sa.Table(
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("params", sa.JSON, nullable=False),
     sa.Column("dry_run", sa.Boolean, nullable=False),
-    # Derived from kind and dry_run; stored because constraints use them. `rewriting` is true or null, never false:
-    # nulls are not equal, so only the jobs that replace file groups exclude each other.
+    # Both are derived from kind and dry_run, and stored because constraints use them. `rewriting` is true or null,
+    # never false. Nulls are not equal, so only the jobs that replace file groups exclude each other.
     sa.Column("mutating", sa.Boolean, nullable=False),
     sa.Column("rewriting", sa.Boolean),
     sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
     sa.Column("worker_group", sa.String(24), nullable=False, server_default="default"),
-    # The time limit of an attempt, null for the service's setting.
+    # The time limit of an attempt; null for the limit of the service's setting.
     sa.Column("timeout_seconds", sa.Integer),
     sa.Column("requested_by", sa.Text),
     # Why the service created the job by itself; null for a job that a user requested.
@@ -39,9 +39,9 @@ jobs = sa.Table(
     sa.Column("not_before", UtcDateTime, nullable=False),
     sa.Column("lease_deadline", UtcDateTime),
     sa.Column("worker_id", sa.Text),
-    # The token by which the worker leased the job; null if the service was open.
+    # The token with which the worker leased the job; null if the service needed no token.
     sa.Column("lease_token", sa.String(32)),
-    # The id that the worker gave the request which brought it this lease.
+    # The id of the worker's request that was answered with this lease.
     sa.Column("lease_request", sa.String(64)),
     sa.Column("progress", sa.JSON(none_as_null=True)),
     sa.Column("instants", sa.JSON, nullable=False),
@@ -58,12 +58,12 @@ jobs = sa.Table(
     sa.Column("hand_over", sa.JSON(none_as_null=True)),
     # The job that this one repeats. There is no foreign key, because that job may be deleted first.
     sa.Column("retry_of", sa.String(64)),
-    # W3C Trace Context of the call that submitted it.
+    # W3C Trace Context of the call that submitted the job.
     sa.Column("traceparent", sa.String(64)),
-    # Why a queued job is held back although its time has come: a pause, or a closed window.
+    # Why a queued job is held back although its time has come: by a pause, or by a closed window.
     sa.Column("held_back", sa.Text),
-    # Seconds that readers have paid for each second of the job's work, and the time from which the job goes first,
-    # however little they have paid.
+    # Seconds that readers have paid because it has not run, per second of its work, and the time from which it goes
+    # first, however little they have paid.
     sa.Column("worth", sa.Double),
     sa.Column("starts_by", UtcDateTime),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
@@ -73,7 +73,7 @@ jobs = sa.Table(
     sa.Index("ix_jobs_state_created_at", "state", "created_at", "id"),
     sa.Index("ix_jobs_kind_created_at", "kind", "created_at", "id"),
     sa.Index("ix_jobs_kind_state_created_at", "kind", "state", "created_at", "id"),
-    # Finds the table whose last lease was the longest ago, and old jobs.
+    # The index finds the table whose last lease was the longest ago, and old jobs.
     sa.Index("ix_jobs_table_leased_at", "table_id", "leased_at"),
     sa.Index("ix_jobs_finished_at", "finished_at"),
 )
@@ -89,7 +89,7 @@ JOB_IS_UNKNOWN = jobs.c.state == sa.literal_column("'unknown'")
 
 _is_real = sa.not_(jobs.c.dry_run)
 
-# One active job of a kind on a table; dry runs do not count.
+# A table has at most one active job of a kind; dry runs do not count.
 sa.Index(
     JOB_PER_KIND,
     jobs.c.table_id,
@@ -109,7 +109,7 @@ sa.Index(
     postgresql_where=_is_active,
 )
 
-# At most one writing job of a table is held by a worker: a cleaning waits for the compaction to end.
+# Workers hold at most one writing job of a table. So a cleaning waits for the compaction to end.
 sa.Index(
     JOB_HOLDING_TABLE,
     jobs.c.table_id,
@@ -118,10 +118,10 @@ sa.Index(
     postgresql_where=JOB_IS_HELD & jobs.c.mutating,
 )
 
-# A request that is repeated, since its answer was lost, brings the same job.
+# A request that is repeated, because its answer was lost, gets the same job.
 sa.Index(JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=JOB_IS_HELD, postgresql_where=JOB_IS_HELD)
 
-# Every lease and every recovery searches these; ended jobs are not in them.
+# Every lease and every recovery searches these indexes, which do not contain ended jobs.
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=JOB_IS_QUEUED, postgresql_where=JOB_IS_QUEUED)
 
 sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=JOB_IS_HELD, postgresql_where=JOB_IS_HELD)
@@ -138,7 +138,7 @@ job_attempts = sa.Table(
     sa.Column("ended_at", UtcDateTime),
     sa.Column("outcome", sa.String(16)),
     sa.Column("error", sa.JSON(none_as_null=True)),
-    # The Spark application that ran it, and the address of its UI.
+    # The Spark application that ran the attempt, and the address of its UI.
     sa.Column("application_id", sa.String(128)),
     sa.Column("ui_url", sa.Text),
     # How many jobs the worker had taken before, and how many others it held at the lease.
@@ -158,7 +158,7 @@ job_log_lines = sa.Table(
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("logger", sa.String(128), nullable=False),
     sa.Column("message", sa.Text, nullable=False),
-    # Bytes of all lines of the job up to this one. The lines to drop are found by this, without reading the texts.
+    # Bytes of all lines of the job up to this one, which tell the lines to drop without reading their texts.
     sa.Column("bytes_so_far", sa.BigInteger, nullable=False),
 )
 
@@ -180,7 +180,7 @@ workers = sa.Table(
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("application_id", sa.String(128)),
     sa.Column("ui_url", sa.Text),
-    # The cost of reads there, as the worker has measured it (`jobs.worker.read_probe`).
+    # The cost of reads where the worker runs, as the worker has measured it (`jobs.worker.read_probe`).
     sa.Column("read_rates", sa.JSON(none_as_null=True)),
     sa.Column("jobs_taken", sa.BigInteger, nullable=False, server_default="0"),
 )

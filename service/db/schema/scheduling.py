@@ -23,8 +23,8 @@ table_policies = sa.Table(
     sa.Column("updated_at", UtcDateTime, nullable=False),
 )
 
-# The time of each table's next decision. `due_since` orders the due tables: one that waits for capacity keeps its
-# place.
+# The time of each table's next decision. `due_since` orders the due tables, so that a table that waits for capacity
+# keeps its place.
 planning = sa.Table(
     "planning",
     metadata,
@@ -39,7 +39,7 @@ planning = sa.Table(
 decisions = sa.Table(
     "decisions",
     metadata,
-    # Counts up, so that the order does not depend on the clocks of several replicas.
+    # The database counts these numbers up, so that the order does not depend on the clocks of several replicas.
     sa.Column("id", Serial, primary_key=True, autoincrement=True),
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),
@@ -70,7 +70,8 @@ freezes = sa.Table(
     sa.Column("updated_at", UtcDateTime, nullable=False),
 )
 
-# The one row that each automatic start of jobs locks first, so that limits hold and a pause takes effect at once.
+# A transaction that starts jobs by policy first locks this one row, so that limits hold and a pause takes effect at
+# once.
 automation = sa.Table(
     "automation",
     metadata,
@@ -80,7 +81,7 @@ automation = sa.Table(
     sa.Column("reason", sa.Text),
 )
 
-# Policies of patterns that decide beside the real ones and start nothing.
+# Shadow policies of patterns, which decide beside the real policies and start nothing.
 policy_shadows = sa.Table(
     "policy_shadows",
     metadata,
@@ -90,8 +91,8 @@ policy_shadows = sa.Table(
     sa.Column("started_at", UtcDateTime, nullable=False),
 )
 
-# The last advice about each table (`service.simulation.advice`). `own_before` is the value of the table's own level
-# before the advice was applied, null if it had none; `changed_at` is when it was applied or taken back.
+# The last advice about each table (`service.simulation.advice`). `own_before` is the value that the table's own level
+# had before the advice was applied, null if it had none. `changed_at` is when the advice was applied or taken back.
 advice = sa.Table(
     "advice",
     metadata,

@@ -1,15 +1,15 @@
-"""Counters since the database was made, the figures of ended attempts, and samples of the fleet."""
+"""Counters since the database was created, the figures of ended attempts, and samples of the fleet."""
 
 import sqlalchemy as sa
 
 from service.db.schema.core import Serial, UtcDateTime, metadata
 
-# Counters are stored, because rows of jobs and events are deleted after some time, and a counter must not go down.
+# Counters are stored, because rows of jobs and events are deleted after some time, and a counter must not decrease.
 tallies = sa.Table(
     "tallies",
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
-    # The values of its labels, separated by commas.
+    # The values of the counter's labels, separated by commas.
     sa.Column("labels", sa.String(128), primary_key=True),
     # A double is exact for whole numbers up to 2^53, which is 9 PB.
     sa.Column("value", sa.Double, nullable=False),
@@ -33,7 +33,7 @@ attempt_figures = sa.Table(
     "attempt_figures",
     metadata,
     sa.Column("id", Serial, primary_key=True, autoincrement=True),
-    # The time is never earlier than that of a previous row of the same table and kind.
+    # No row has an earlier time than the row before it of the same table and kind.
     sa.Column("ended_at", UtcDateTime, nullable=False),
     sa.Column("table_id", sa.String(64), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),
@@ -77,8 +77,8 @@ figure_totals = sa.Table(
     *_amounts(),
 )
 
-# The state of all tables and jobs together, once for each slot of time. The ends of jobs and the bytes are running
-# totals.
+# The state of all tables and jobs together, one row for each slot of time. The numbers of ended jobs and the bytes are
+# running totals.
 fleet_samples = sa.Table(
     "fleet_samples",
     metadata,

@@ -11,7 +11,7 @@ turns = sa.Table(
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("used", sa.Double),
-    # Failures of jobs submitted before then do not count.
+    # Failures of jobs that were submitted before this time do not count.
     sa.Column("mended_at", UtcDateTime),
 )
 
@@ -46,7 +46,7 @@ lock_looks = sa.Table(
     sa.Column("holder", sa.Text),
     sa.Column("since", UtcDateTime),
     sa.Column("detail", sa.Text),
-    # A value that differs each time the lock is taken or renewed, and when the service first saw it.
+    # A value that changes each time the lock is taken or renewed, and when the service first saw the present value.
     sa.Column("token", sa.Text),
     sa.Column("token_since", UtcDateTime),
     sa.Index("ix_lock_looks_next_look_at", "next_look_at"),

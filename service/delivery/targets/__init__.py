@@ -1,1 +1,1 @@
-"""The targets of notifications: one module for each gives a message the form that the target publishes."""
+"""The targets of notifications. Each target has a module that gives a message the form of the target's API."""

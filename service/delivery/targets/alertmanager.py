@@ -1,7 +1,7 @@
 """Prometheus Alertmanager: `POST /api/v2/alerts`.
 
-An alert ends by itself at its `endsAt`, so an open one is sent again before. The labels identify an alert, so they stay
-the same from its first message to its last.
+An alert ends by itself at its `endsAt`, so an open alert is sent again before that time. The labels identify an alert,
+so they stay the same from its first message to its last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from service.delivery.message import Message, MessageState, cut
 from service.delivery.targets.request import Request, as_json
 
 REPEAT = timedelta(minutes=30)
-"""Age at which an open alert is sent again."""
+"""Time after its last message at which an open alert is sent again."""
 
 _LASTS = 4 * REPEAT
 _TEXT = 2000

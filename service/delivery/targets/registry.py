@@ -1,4 +1,4 @@
-"""The targets: the members of each, the address that is checked and shown, and the request that carries a message."""
+"""The targets: the options of each, the address that is checked and shown, and the request that carries a message."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ MEMBERS: Mapping[Target, Mapping[str, bool]] = {
     },
     Target.WEBHOOK: {"url": True, "headers": False},
 }
-"""The members of each target, and whether it needs them."""
+"""The options of each target, and whether each option is required."""
 
 SECRETS = frozenset({"routing_key", "password", "authorization", "headers"})
-"""Members that are never shown. The path of a `url` is a secret too, like that of a webhook."""
+"""Options that are never shown. The path of a `url` is a secret too, as it is for a webhook."""
 
 _CHATS = {
     "slack.com": Target.SLACK,
@@ -63,7 +63,7 @@ _CHATS = {
 
 
 def chat_of(url: str) -> Target | None:
-    """Returns the chat service to which a URL belongs, which cannot read events; None for other URLs."""
+    """Returns the chat service to which a URL belongs; None for other URLs. A chat service cannot read events."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
@@ -78,8 +78,8 @@ def of_url(url: str) -> Target | None:
 
 
 def address(target: Target, options: Mapping[str, Any]) -> str:
-    """Returns the part of the address that may be shown. The webhook is stored with this part; the whole address is
-    encrypted with the secrets."""
+    """Returns the part of the address that may be shown. The webhook is stored with this part. The whole address is
+    stored among the encrypted secrets."""
     split = urlsplit(_url(target, options))
     return f"{target}+{split.scheme}://{split.netloc}"
 
@@ -105,7 +105,7 @@ def masked(target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unmasked(target: Target, wanted: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options with stored values in place of masks that a caller has sent back."""
+    """Returns the options that a caller has sent, with the stored values in place of masks."""
     shown = masked(target, stored)
     return {name: stored[name] if name in stored and value == shown[name] else value for name, value in wanted.items()}
 

@@ -12,7 +12,7 @@ _JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True)
 class Request:
-    """A request. `own` are headers of the target's owner, or the log-in of SMTP."""
+    """A request. `own` are headers that the target's owner has set, or the login of SMTP."""
 
     url: str
     body: bytes
@@ -21,5 +21,5 @@ class Request:
 
 
 def as_json(document: Any) -> bytes:
-    # Half of a surrogate pair, which may come from the name of a file, cannot be encoded and becomes a question mark.
+    # The name of a file may contain half of a surrogate pair, which cannot be encoded and becomes a question mark.
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")

@@ -1,5 +1,5 @@
-"""Slack: an incoming webhook with Block Kit. A message has at most 50 blocks, a header 150 characters and a section
-3000 (Slack's reference of blocks)."""
+"""Slack: an incoming webhook with Block Kit. A message has at most 50 blocks. A header has at most 150 characters, and
+a section 3000 (Slack's reference of blocks)."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ from service.queue.job import Job
 log = logging.getLogger(__name__)
 
 _STEP_AT_MOST = timedelta(minutes=2)
-"""Duration of the claim that one step takes on a job; longer than all of its calls can take."""
+"""How long one step claims a job; longer than all calls of the step can take."""
 
 _STOP_AT_MOST = timedelta(minutes=10)
-"""How long after the deadline a requested stop may still complete, because the writer will stop anyway."""
+"""How long after the deadline a stop that was already requested may still complete, because the writer stops anyway."""
 
 
 def confirm(
@@ -108,7 +108,7 @@ class HandedOver:
     given_up: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Returns whether a job waits; else the next round may wait (`runtime.process.Tick`)."""
+        """Returns whether a job waits. If none waits, the next round may come later (`runtime.process.Tick`)."""
         return bool(self.waiting)
 
     def __str__(self) -> str:
@@ -116,8 +116,8 @@ class HandedOver:
 
 
 class HandOvers:
-    """Advances all hand-overs. Every replica may run it at any time: a step is claimed, and starts where the last one
-    ended.
+    """Advances all hand-overs. Every replica may run this at any time: a step claims its job, and continues where the
+    last step ended.
 
     No transaction is open while a cluster is called. `rest` opens the client of a cluster; tests pass a fake.
     """
@@ -147,10 +147,8 @@ class HandOvers:
         )
 
     def run_once(self) -> HandedOver:
-        """Gives up jobs whose deadline has passed, and submits the next steps of the others to the bounded pool.
-
-        The steps run in the background.
-        """
+        """Gives up jobs whose deadline has passed. Submits the next steps of the others to the bounded pool, which runs
+        them in the background."""
         now = self._clock()
         with reading(self._engine) as connection:
             waiting = store.waiting(connection)

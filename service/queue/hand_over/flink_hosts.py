@@ -13,8 +13,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def check_allowed(rest_url: str, hosts: Collection[str]) -> None:
-    """Raises FlinkHostNotAllowedError unless `hosts` has the URL's host. Entries are names or addresses, with a port or
-    for any port."""
+    """Raises FlinkHostNotAllowedError unless `hosts` has the URL's host. Entries are names or addresses. An entry
+    without a port allows each port."""
     try:
         url = parsed_url(rest_url)
     except UrlNotAllowedError as error:

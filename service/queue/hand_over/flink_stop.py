@@ -20,15 +20,15 @@ BY_SERVICE = "groundskeeper"
 """Value of `HandOver.by` when the service has stopped the writers itself."""
 
 _SETTLED_AFTER = timedelta(seconds=150)
-"""After this time the heartbeat of an instant that a Flink job left behind has expired (Hudi: 60 s, missed twice), and
-the waiting job may roll it back."""
+"""After this time the heartbeat of an instant that a Flink job left behind has expired: Hudi expects one each 60 s and
+tolerates two that are missing. Then the waiting job may roll the instant back."""
 
 _CLOCKS_DIFFER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """One hand-over to be advanced. `pending` reads the instants pending on the table's timeline; `wrote_at` returns
+    """One hand-over to be advanced. `pending` reads the pending instants of the table's timeline. `wrote_at` returns
     when Flink last wrote the table. `retry` is the pause before the next call to a cluster that is not ready."""
 
     rest: FlinkRest
@@ -39,8 +39,8 @@ class Stopping:
     wrote_at: Callable[[], datetime | None]
 
     def advance(self, current: HandOver) -> HandOver:
-        """Runs one step. If the result is still claimed, the caller runs the next step at once, otherwise in the next
-        round."""
+        """Runs one step. If the result is still claimed, the caller runs the next step at once; if not, the next step
+        comes in the next round."""
         if current.flink is None:
             return self._find(current)
         if current.flink.ended_at is None:

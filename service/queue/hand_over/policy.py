@@ -20,7 +20,7 @@ from service.queue.job import Job
 
 
 def replaces_file_groups(kind: JobKind) -> bool:
-    """Returns whether such a job replaces or drops file groups, or takes commits away."""
+    """Returns whether jobs of this kind replace or drop file groups, or remove commits."""
     return KINDS[kind].stops_flink
 
 
@@ -31,8 +31,8 @@ def has_flink(table: Registration, sightings: Sightings) -> bool:
 def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committed: bool) -> bool:
     """Returns whether this job must not start before the writers of its table have been stopped for it.
 
-    `is_committed` says that an earlier attempt has committed. The next attempt only has to detect that and replaces
-    nothing, and the writers may already be running again.
+    `is_committed` says that an earlier attempt has committed. The next attempt then only has to detect this commit. It
+    replaces nothing, and the writers may already be running again.
     """
     if not replaces_file_groups(job.kind) or not has_flink(table, sightings):
         return False
@@ -55,8 +55,8 @@ def returned_at(hand_over: HandOver, sightings: Sightings) -> datetime | None:
 
 
 def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) -> HandOver:
-    """Returns the initial hand-over of a job. A job that was released before loses its savepoint: Flink has continued
-    from there."""
+    """Returns the initial hand-over of a job. If the job was released before, its savepoint is dropped, because Flink
+    has written since."""
     deadline = now + timedelta(seconds=float(job.params.get("hand_over_seconds", HAND_OVER_SECONDS)))
     before, flink = job.hand_over, table.writers.flink
     back = returned_at(before, sightings) if before else None
@@ -80,8 +80,8 @@ def is_safe(restart: FlinkRestart, table: Registration) -> bool:
 
 
 def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration, sightings: Sightings) -> bool:
-    """Returns whether the parameters request fencing where it would lose a Flink job's batch: Flink commits after its
-    checkpoint, and does not write again what is rolled back then."""
+    """Returns whether the parameters request fencing that could lose a batch of a Flink job. Flink commits after its
+    checkpoint, so it does not write a batch again that fencing has rolled back."""
     wants_fence = params.get("on_active_writers") == OnActiveWriters.FENCE.value
     return wants_fence and replaces_file_groups(kind) and has_flink(table, sightings)
 

@@ -21,7 +21,7 @@ from service.queue.job import Job
 
 
 def held_back(connection: Connection, job: Job, table: Registration, sightings: Sightings, now: datetime) -> Job:
-    """Returns `job` as waiting for the writers if it must wait, else unchanged. Does not store the change."""
+    """Returns `job` changed to wait for the writers if it must wait, else unchanged. Does not store the change."""
     is_committed = any(commit_store.is_known(connection, table.id, instant) for instant in job.instants)
     if not policy.must_wait(job, table, sightings, is_committed=is_committed):
         return job

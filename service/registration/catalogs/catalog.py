@@ -1,4 +1,4 @@
-"""A catalog as the settings declare it, and what it lists."""
+"""A catalog as the settings declare it, and the entries that it lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from service.registration.catalogs import errors
 from service.registration.registry import Declarations
 
 _Table = TypeVar("_Table")
-# Spark gives the metastore this location of a table whose files are elsewhere (`HiveExternalCatalog`).
+# Spark stores a location that ends like this in the metastore for a table whose files are elsewhere
+# (`HiveExternalCatalog`).
 _PLACEHOLDER = "-__PLACEHOLDER__"
 _QUOTED = re.compile(r"(.*)\.`((?:[^`]|``)+)`", re.DOTALL)
 
@@ -34,8 +35,8 @@ class OnNew(StrEnum):
 
 
 class OnMoved(StrEnum):
-    """What happens to a table whose location the catalog has changed. `FOLLOW` registers it at the new location, with
-    what was declared about it, and unregisters the old one."""
+    """What happens to a table whose location the catalog has changed. `FOLLOW` registers the table at the new location,
+    with the declarations about it, and unregisters the old location."""
 
     REPORT = "report"
     FOLLOW = "follow"
@@ -48,8 +49,8 @@ class OnDropped(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a catalog is, and what is read of it. `account` is the JSON of an account of AWS, `marker` a parameter and
-    its value that also tell a Hudi table, `kept` are patterns of parameters that become tags."""
+    """Where a catalog is, and what is read from it. `account` is the JSON of an account of AWS. `marker` is a parameter
+    with a value by which a Hudi table is recognized too. `kept` are patterns of parameters that become tags."""
 
     kind: CatalogKind
     address: str = field(repr=False)
@@ -73,8 +74,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Catalog:
-    """A catalog and its rules. At most the share `most_dropped` of its tables, but always one, is unregistered in one
-    sync."""
+    """A catalog and its rules. A sync may unregister at most the share `most_dropped` of the catalog's tables, but
+    always one table."""
 
     name: str
     source: Source
@@ -90,7 +91,8 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Entry:
-    """A table of a catalog; `name` is as `qualified` returns it. `location` and `owner` are as the catalog has them."""
+    """A table of a catalog. `qualified` returns such a `name`. `location` and `owner` are unchanged texts of the
+    catalog."""
 
     name: str
     location: str
@@ -124,7 +126,8 @@ def true_location(location: str | None, serde: Mapping[str, str] | None) -> str:
 
 @dataclass(frozen=True)
 class Broken:
-    """An entry that cannot be used, or a database (`name` ends in `.*`) whose tables cannot be listed."""
+    """An entry that cannot be used, or a database whose tables cannot be listed. The `name` of a database ends in
+    `.*`."""
 
     name: str
     problem: Problem
@@ -133,8 +136,9 @@ class Broken:
 def tables_of(
     database: str, pages: Iterable[Sequence[_Table]], entry: Callable[[str, _Table], Entry]
 ) -> Iterator[Entry | Broken | None]:
-    """Yields the tables of a database, and None after each page. An error that concerns this database alone makes it
-    `Broken`: others may be allowed, and a database that was dropped meanwhile is not listed the next time."""
+    """Yields the tables of a database, and None after each page. After an error that concerns only this database,
+    yields `Broken` instead of raising: other databases may be permitted, and a database that was dropped meanwhile is
+    not listed the next time."""
     try:
         for page in pages:
             yield None
@@ -146,7 +150,8 @@ def tables_of(
 
 
 def _selects(patterns: Sequence[str], name: str) -> bool:
-    """Returns whether a pattern matches and none that begins with `!` does. Case does not matter, as in catalogs."""
+    """Returns whether a pattern matches the name, and no pattern that begins with `!` matches it. Upper and lower case
+    do not differ, as in catalogs."""
     found = [each for each in patterns if fnmatchcase(name.lower(), each.removeprefix("!").lower())]
     only_excludes = all(each.startswith("!") for each in patterns)
     return (bool(found) or only_excludes) and not any(each.startswith("!") for each in found)

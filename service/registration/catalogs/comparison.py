@@ -1,4 +1,5 @@
-"""Compares what a catalog lists with what it listed before and with what is registered. Pure."""
+"""Compares the tables of a catalog with those that it listed before, and with the registered tables. The functions are
+pure."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from service.model.record import Record
 from service.registration.catalogs.catalog import Catalog, OnDropped, OnMoved, OnNew
 from service.registration.catalogs.listing import Listed, Listing
 
-_OF_PAUSE = 0.9  # Background syncs do not begin at the second.
+_OF_PAUSE = 0.9  # Less than 1, because background syncs do not begin at exact times.
 
 
 @dataclass(frozen=True)
 class KnownTable(Record):
-    """A table that an earlier sync found in the catalog and among the registered ones. `is_ours` says that the sync
-    registered it. `missing_since` is the first sync that did not find it in the catalog any more."""
+    """A table that an earlier sync found in the catalog and that is registered. `is_ours` says that a sync registered
+    it. `missing_since` is the time of the first sync that did not find it in the catalog any more."""
 
     name: str
     base_path: str
@@ -30,8 +31,9 @@ class KnownTable(Record):
 
 
 class FindingKind(StrEnum):
-    """`NEW`: in the catalog and not registered. `MOVED`: the catalog has another location. `DROPPED`: registered, and
-    not in the catalog any more. `REFUSED`: it cannot be registered. `BROKEN`: the entry cannot be read."""
+    """The kind of a difference. `NEW`: in the catalog, but not registered. `MOVED`: the catalog has another location.
+    `DROPPED`: registered, but not in the catalog any more. `REFUSED`: the table cannot be registered. `BROKEN`: the
+    entry cannot be read."""
 
     NEW = "new"
     MOVED = "moved"
@@ -66,7 +68,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Compared:
-    """`in_step` are the tables that are registered where the catalog has them, with the ids."""
+    """The result. `in_step` are the tables that are registered at the location that the catalog has, with their ids."""
 
     findings: tuple[Finding, ...]
     in_step: Mapping[str, tuple[Listed, str]]
@@ -74,8 +76,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class State:
-    """What the service knows. `registered` has ids by base path, `elsewhere` the ids of tables that other catalogs
-    list, `with_policy` those of tables with a policy of their own."""
+    """What the service knows. `registered` has the ids of tables by base path. `elsewhere` has the ids of tables that
+    other catalogs list. `with_policy` has the ids of tables for which a policy is set."""
 
     known: Mapping[str, KnownTable]
     registered: Mapping[str, str]
@@ -109,7 +111,8 @@ def _new(catalog: Catalog, each: Listed, known: KnownTable | None) -> Finding:
     action = Action.REGISTER if catalog.new is OnNew.REGISTER else Action.NONE
     because = None if action is Action.REGISTER else "The rule for new tables is to report them."
     if known and known.base_path == each.base_path and action is Action.REGISTER:
-        action, because = Action.NONE, "Somebody has unregistered it. Register it by hand, or exclude it by a pattern."
+        because = "Somebody has unregistered the table. Register it by hand, or exclude it by a pattern."
+        action = Action.NONE
     return Finding(
         each.name,
         FindingKind.NEW,
@@ -128,7 +131,8 @@ def _moved(catalog: Catalog, each: Listed, old: KnownTable, state: State) -> Fin
     elif reason := _not_ours(old, state):
         action, because = Action.NONE, reason
     elif old.table_id in state.with_policy:
-        action, because = Action.NONE, "Its own policy would get lost. Register it by hand, with this policy."
+        because = "The policy that is set for the table would get lost. Register the table by hand, with this policy."
+        action = Action.NONE
     return Finding(
         each.name,
         FindingKind.MOVED,
@@ -146,7 +150,7 @@ def _dropped(catalog: Catalog, listing: Listing, state: State, listed_paths: set
         is_here = name in names or known.base_path in listed_paths
         if is_here or known.base_path not in state.registered or not listing.lacks(name):
             continue
-        if not catalog.source.wants(name):  # Patterns that somebody has changed say nothing about the table.
+        if not catalog.source.wants(name):  # Somebody has changed the patterns, so the table may still exist.
             continue
         action, because = Action.UNREGISTER, None
         if catalog.dropped is OnDropped.REPORT:
@@ -167,21 +171,21 @@ def _dropped(catalog: Catalog, listing: Listing, state: State, listed_paths: set
 
 
 def _has_been_missing(catalog: Catalog, known: KnownTable, now: datetime) -> bool:
-    """Returns whether an earlier sync has missed it, about as long ago as the time between two syncs: somebody may be
-    creating it anew."""
+    """Returns whether the table has been missing for about the time between two syncs. Before that, somebody may be
+    creating it again."""
     least = timedelta(seconds=catalog.every_seconds * _OF_PAUSE)
     return known.missing_since is not None and now - known.missing_since >= least
 
 
 def _not_ours(known: KnownTable, state: State) -> str | None:
     if not known.is_ours or state.registered.get(known.base_path) != known.table_id:
-        return "The sync unregisters only tables that it has registered, and this one it found registered."
-    return "Another catalog lists it." if known.table_id in state.elsewhere else None
+        return "Syncs unregister only tables that a sync has registered, and this table was registered otherwise."
+    return "Another catalog lists the table." if known.table_id in state.elsewhere else None
 
 
 def _guarded(catalog: Catalog, listing: Listing, state: State, findings: list[Finding]) -> list[Finding]:
-    """Takes back all that would unregister tables, if too many would be: a catalog that answers with nothing, or half
-    of what it has, must not unregister a fleet."""
+    """Returns the findings, but with no table unregistered if too many would be. A catalog that answers with nothing,
+    or with half of its tables, must not cause a mass of tables to be unregistered."""
     ending = [each for each in findings if each.action in (Action.FOLLOW, Action.UNREGISTER)]
     most = max(1, int(catalog.most_dropped * len(state.known)))
     if not ending or (len(ending) <= most and listing.entries):

@@ -1,4 +1,4 @@
-"""Errors of catalogs, by what the catalog says."""
+"""Errors of catalogs, according to the answers of a catalog."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class CatalogNotFoundError(NotFoundError):
 class CatalogError(GroundskeeperError):
     type = "catalog-failed"
     title = "The catalog answered with an error"
-    hint = "See what the catalog says, and its own log."
-    why = "The catalog refused a call for a reason that Groundskeeper does not know, or gave a senseless answer."
+    hint = "Look at the catalog's answer and at its log."
+    why = "The catalog refused a call for a reason that Groundskeeper does not know, or its answer makes no sense."
     example = "glue://glue.eu-central-1.amazonaws.com: FederationSourceException: the source does not answer"
 
 
@@ -31,8 +31,8 @@ class CatalogUnavailableError(CatalogError):
 
 class CatalogThrottledError(CatalogError):
     type = "catalog-throttled"
-    title = "The catalog refuses so many calls"
-    hint = "The service tries again later, at growing intervals. Raise `every_seconds` of the catalog, or its quota."
+    title = "The catalog refuses calls because there are too many"
+    hint = "The service tries again later, at growing intervals. Raise the catalog's `every_seconds`, or its quota."
     why = "The catalog limits the rate of calls, and refused several attempts of one call."
     example = "glue://glue.eu-central-1.amazonaws.com: ThrottlingException: Rate exceeded"
 
@@ -41,8 +41,8 @@ class CatalogLoginError(CatalogError):
     type = "catalog-login-failed"
     title = "The service has no valid login for the catalog"
     hint = (
-        "Give it credentials that are valid now: the account of the catalog in GROUNDSKEEPER_STORAGE_ACCOUNTS, the"
-        " sources of Amazon's SDK, or the token or URL in GROUNDSKEEPER_CATALOGS."
+        "Give the service credentials that are valid now: the account of the catalog in"
+        " GROUNDSKEEPER_STORAGE_ACCOUNTS, the sources of Amazon's SDK, or the token or URL in GROUNDSKEEPER_CATALOGS."
     )
     why = "The catalog does not know the keys, the token or the user, or these have expired."
     example = "glue://glue.eu-central-1.amazonaws.com: UnrecognizedClientException: The security token is invalid"
@@ -65,4 +65,4 @@ class CatalogClientError(CatalogError):
 
 
 OF_ALL = (CatalogLoginError, CatalogThrottledError, CatalogUnavailableError)
-"""The errors that concern the whole catalog, whatever was listed."""
+"""Errors that concern the whole catalog, not only the database that was being listed."""

@@ -1,4 +1,4 @@
-"""Keeps the registered tables in step with a catalog, as far as its rules say. Never touches the data of a table."""
+"""Adapts the registered tables to a catalog, according to the catalog's rules. Never touches the data of a table."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from service.registration.registry import Declarations
 
 log = logging.getLogger(__name__)
 
-# The sync ends before clients do, which wait a minute for an answer.
+# Clients wait a minute for an answer, so a sync must end before that.
 SECONDS = 45.0
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a sync has found and done. `entries` are tables of all kinds in the catalog, `tables` those of Hudi.
-    `is_complete` is False if a limit of number or time ended it: the next sync continues."""
+    """What a sync has found and done. `entries` counts the catalog's tables of all kinds, `tables` those of Hudi.
+    `is_complete` is False if a limit of number or time ended the sync; the next sync then continues."""
 
     entries: int
     tables: int
@@ -48,8 +48,8 @@ class Report:
 
 
 def sync(database: Database, lake: LakeAccess, catalog: Catalog, *, dry_run: bool) -> Report:
-    """Compares the catalog with the registered tables and does what its rules say; a dry run only says what would be
-    done. A table that fails does not stop the others. Raises the errors of catalogs."""
+    """Compares the catalog with the registered tables, and does what the catalog's rules say. A dry run only reports
+    what would be done. If one table fails, the others continue. Raises the errors of catalogs."""
     end, allowed_roots = time.monotonic() + SECONDS, _roots(lake, catalog)
     listing = _listing(lake, catalog)
     with reading(database.engine) as connection:
@@ -83,8 +83,8 @@ def sync(database: Database, lake: LakeAccess, catalog: Catalog, *, dry_run: boo
 
 
 def _roots(lake: LakeAccess, catalog: Catalog) -> tuple[str, ...]:
-    """Returns where tables of the catalog may lie. A catalog never makes a location allowed: if no roots are set, those
-    of its declaration count."""
+    """Returns the roots below which tables of the catalog may lie: those of the settings, or else those in the
+    catalog's declaration. Being listed in the catalog does not make a location allowed."""
     allowed = lake.permissions.roots
     if allowed is None or not catalog.roots:
         return catalog.roots if allowed is None else allowed
@@ -93,7 +93,7 @@ def _roots(lake: LakeAccess, catalog: Catalog) -> tuple[str, ...]:
 
 
 def counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """Returns the number of findings of each kind that nobody has dealt with."""
+    """Returns, for each kind, the number of findings that are not settled."""
     return dict(Counter(each.kind.value for each in findings if not each.is_done))
 
 
@@ -112,8 +112,8 @@ def _chunks(paths: Iterable[str]) -> Iterable[list[str]]:
 
 
 class _Turn:
-    """The changes of one sync. `registered` are the tables that are registered since it began, by name, and `ended` the
-    names whose tables it has unregistered."""
+    """The changes of one sync. `registered` are the tables that it has registered, by name. `ended` are the names whose
+    tables it has unregistered."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Turn:
         self.ended: set[str] = set()
 
     def settled(self, each: Finding, listed: Listed | None) -> Finding:
-        """Does what a finding says, and returns the finding with the outcome."""
+        """Performs the action of a finding, and returns the finding with the outcome."""
         try:
             if each.kind is FindingKind.NEW and listed:
                 return self._new(each, listed)
@@ -144,7 +144,7 @@ class _Turn:
             kind = FindingKind.REFUSED if is_of_table else each.kind
             return replace(each, kind=kind, action=Action.NONE, because=error.title, reason=error.problem())
         except Exception:
-            # A fault of ours with one table must not keep the others from being registered.
+            # An unexpected error with one table must not keep the others from being registered.
             log.exception("The table %s of the catalog %s cannot be synced", each.name, self._catalog.name)
             problem = GroundskeeperError().problem()
             return replace(each, action=Action.NONE, because=problem.title, reason=problem)
@@ -165,7 +165,7 @@ class _Turn:
             return each
         with reading(self._database.engine) as connection:
             old = table_store.get(connection, each.table_id)
-        # The new one comes first: if it is refused, or jobs of the old one are active, the old one stays.
+        # The new location is registered first. If it is refused, or jobs of the old one are active, the old one stays.
         self._register(each.name, listed, self._as_declared(old), is_new=False)
         self._unregister(each.name, each.table_id)
         return replace(each, is_done=True, table_id=self.registered[each.name].table_id)
@@ -191,7 +191,8 @@ class _Turn:
         self._lake.poll_requests.ask(table.id)
         self.registered[name] = KnownTable(name, table.base_path, table.id, is_ours=True)
         if is_new:
-            # If this process ends before the sync does, the next sync knows whose table it is.
+            # The table is stored at once. If this process ends before the sync does, the next sync knows that a sync
+            # has registered it.
             with writing(self._database.engine) as connection:
                 store.keep(connection, self._catalog.name, [self.registered[name]])
 
@@ -219,10 +220,10 @@ class _Turn:
 def _remember(
     database: Database, catalog: Catalog, listing: Listing, compared: Compared, *, state: State, turn: _Turn
 ) -> None:
-    """Stores which tables the catalog lists, and which it lacks since when."""
+    """Stores which tables the catalog lists, and since when it lacks others."""
     now, wants = state.now, catalog.source.wants
     rows: dict[str, KnownTable] = {}
-    # A table stays ours under another name.
+    # A table that a sync has registered counts as such under another name too.
     ours = {row.table_id for row in state.known.values() if row.is_ours}
     for name, (listed, table_id) in compared.in_step.items():
         rows[name] = KnownTable(name, listed.base_path, table_id, table_id in ours)
@@ -235,13 +236,13 @@ def _remember(
             rows[each.name] = replace(before, missing_since=None)
     for name, row in turn.registered.items():
         before = state.known.get(name)
-        # A table that has moved, and whose old registration stays for now, remains known at its old location.
+        # If a table has moved, and its old registration stays for now, it remains known at the old location.
         if name in turn.ended or before is None or before.base_path not in state.registered:
             rows[name] = replace(row, is_ours=row.is_ours or row.table_id in ours)
             gone.discard(name)
     changed = [row for name, row in rows.items() if state.known.get(name) != row]
-    # Names that the catalog has given up are forgotten, unless the table is registered still and only missing there.
-    # So are those that the patterns do not select any more.
+    # Names that the catalog no longer has are forgotten, unless their table is still registered. Names that the
+    # patterns no longer select are forgotten too.
     names = {each.name for each in listing.tables}
     listed_paths = {each.base_path for each in listing.tables}
     gone |= {

@@ -1,4 +1,4 @@
-"""Lists the tables of AWS Glue by `boto3` (extra `glue` or `aws`)."""
+"""Lists the tables of AWS Glue through `boto3` (extra `glue` or `aws`)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _client(source: Source) -> tuple[Any, dict[str, str]]:
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_SILENCE_SECONDS,
-        # Each attempt waits longer than the one before, at random.
+        # Each attempt waits longer than the one before, with a random part.
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
     )
     with _translated():
@@ -102,14 +102,14 @@ def _translated() -> Iterator[None]:
     except exceptions.BotoCoreError as error:
         raise errors.CatalogError(f"{type(error).__name__}: {error}"[:600]) from error
     except OSError as error:
-        # The words of STS, by which a role was refused or which does not answer.
+        # STS, from which a role was requested, has refused it or does not answer.
         raise (errors.CatalogDeniedError if "AccessDenied" in str(error) else errors.CatalogUnavailableError)(
             str(error)[:600]
         ) from error
 
 
 def _kind_of(code: str, message: str) -> type[errors.CatalogError]:
-    # The code is only a status if something before Glue answers, such as a proxy: then the text may have it.
+    # If something in front of Glue answers, such as a proxy, the code is only a status, and the text may have the code.
     told = {code} | (set(re.findall(r"\w+", message)) if code.isdecimal() else set())
     if told & glue_errors.LOGIN or code == "401":
         return errors.CatalogLoginError

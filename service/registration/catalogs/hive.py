@@ -1,7 +1,7 @@
-"""Lists the tables of a Hive metastore by Thrift (extra `hive`), without a JVM.
+"""Lists the tables of a Hive metastore through Thrift (extra `hive`), without a JVM.
 
-Three calls of `hive_metastore.thrift` (Hive 2.3 and later) are enough, so its structs are read as they come: field ids
-instead of the 60 000 lines that Thrift generates.
+Three calls of `hive_metastore.thrift` (Hive 2.3 and later) are enough. So structs are read generically, by field ids,
+without the 60 000 lines of code that Thrift would generate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from service.registration.catalogs import errors
 from service.registration.catalogs.catalog import Broken, Entry, Source, qualified, tables_of, true_location
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 3.0, 20.0
-# Tables of one request. The metastore reads all parts of each from its database.
+# The number of tables of one request. The metastore reads all parts of each table from its database.
 _PAGE = 200
 _MOST_TEXT, _MOST_MEMBERS, _MOST_DEPTH = 4 * 1024 * 1024, 1_000_000, 16
 # Field ids of `Table`, `StorageDescriptor` and `SerDeInfo`.
@@ -22,8 +22,8 @@ _NAME, _OWNER, _STORAGE, _PARAMETERS = 1, 3, 7, 9
 _LOCATION, _INPUT_FORMAT, _SERDE = 2, 3, 7
 _SERDE_PARAMETERS = 3
 _VERSION, _VERSION_MASK = 0x80010000, 0xFFFF0000
-# The first bytes of other servers: the error of `TSaslServerTransport` (status ERROR or BAD, then a length), an alert
-# of TLS, and an answer of HTTP.
+# Other servers answer with these first bytes: the error of `TSaslServerTransport` (status ERROR or BAD, then a length),
+# an alert of TLS, and an answer of HTTP.
 _OTHERS = {
     b"\x04\0": "a login by SASL, such as Kerberos",
     b"\x03\0": "a login by SASL, such as Kerberos",
@@ -43,7 +43,7 @@ def entries(source: Source) -> Iterator[Entry | Broken | None]:
 
 
 def _pages(metastore: _Metastore, source: Source, database: str) -> Iterator[list[dict[int, Any]]]:
-    """Yields an empty page after the names."""
+    """Yields the tables of a database in pages. The first page, which follows the answer with the names, is empty."""
     names = [each for each in metastore.call("get_all_tables", database) if source.wants(qualified(database, each))]
     yield []
     for first in range(0, len(names), _PAGE):
@@ -92,7 +92,7 @@ class _Metastore:
         self._transport.close()
 
     def call(self, name: str, *arguments: str | list[str]) -> Any:
-        """Returns the result of a call. A struct is a dictionary by field ids."""
+        """Returns the result of a call. A struct becomes a dictionary with field ids as keys."""
         from thrift.protocol.TProtocol import TProtocolException
         from thrift.Thrift import TApplicationException, TMessageType
         from thrift.transport.TTransport import TTransportException
@@ -107,11 +107,11 @@ class _Metastore:
             answer = self._struct(0)
             self._protocol.readMessageEnd()
         except TTransportException as error:
-            # Some servers that want a login or TLS end the connection without a word.
-            unheard = "" if self._was_heard else ". The service logs in to no metastore by Kerberos, and has no TLS"
+            # Some servers that want a login or TLS close the connection without an answer.
+            unheard = "" if self._was_heard else ". The service cannot log in to a metastore by Kerberos, nor use TLS"
             raise errors.CatalogUnavailableError(f"{name}: {error}"[:400] + unheard) from error
         except (TProtocolException, EOFError, ValueError) as error:
-            raise errors.CatalogError(f"{name}: the answer is not that of a metastore: {error}"[:600]) from error
+            raise errors.CatalogError(f"{name}: the answer does not come from a metastore: {error}"[:600]) from error
         if 0 in answer:
             return answer[0]
         # Field 0 is the result; the others are the exceptions that the call declares, each with its message first.
@@ -121,13 +121,13 @@ class _Metastore:
         raise (errors.CatalogDeniedError if is_denied else errors.CatalogError)(detail)
 
     def _begun(self, name: str) -> int:
-        """Reads the head of an answer and returns the type of the message. A server that wants a login, TLS or HTTP
-        is named."""
+        """Reads the head of an answer and returns the type of the message. If the server wants a login, TLS or HTTP,
+        the error names this."""
         head = self._transport.readAll(4)
         version = int.from_bytes(head)
         if version & _VERSION_MASK != _VERSION:
             if wants := _OTHERS.get(head[:2]):
-                raise errors.CatalogLoginError(f"{name}: The metastore wants {wants}, which the service does not have.")
+                raise errors.CatalogLoginError(f"{name}: The metastore wants {wants}, which the service cannot do.")
             raise ValueError(f"it begins with {head!r}")
         self._was_heard = True
         self._protocol.readString()

@@ -1,4 +1,5 @@
-"""The listing of a catalog, bounded and parsed: a catalog may be wrong, slow or hostile."""
+"""The parsed listing of a catalog. Number, size and time are limited, because a catalog may be wrong, slow or
+hostile."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from service.registration.catalogs.errors import CatalogError
 
 _MOST_NAME, _MOST_LOCATION, _MOST_BROKEN = 400, 4096, 200
 _HUDI = "hudi"
-# `org.apache.hudi.hadoop.HoodieParquetInputFormat` and others of its package; before Hudi 0.5 it was Uber's.
+# `org.apache.hudi.hadoop.HoodieParquetInputFormat` and other classes of its package, which was Uber's before Hudi 0.5.
 _INPUT_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
-# `HiveSyncTool` enters one merge-on-read table as up to three, at one location.
+# `HiveSyncTool` creates up to three tables, at the same location, for one merge-on-read table.
 _VIEW = re.compile(r"_(ro|rt)`?$")
 
 
@@ -43,8 +44,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class Listing:
-    """`tables` are in the order of their names, one for each location. `entries` is the number of tables of all kinds
-    that the patterns select. `is_complete` is False if a limit ended the reading."""
+    """The Hudi tables of a catalog. `tables` has one table for each location, in the order of their names. `entries` is
+    the number of tables of all kinds that the patterns select. `is_complete` is False if a limit ended the reading."""
 
     tables: tuple[Listed, ...]
     broken: tuple[Broken, ...]
@@ -52,8 +53,8 @@ class Listing:
     is_complete: bool
 
     def lacks(self, name: str) -> bool:
-        """Returns whether the catalog surely has no such table any more."""
-        # A name may have more dots than the one after its database.
+        """Returns whether it is certain that the catalog has no such table any more."""
+        # A name may have further dots besides the one after the database.
         return self.is_complete and not any(
             name == each.name or (each.name.endswith(".*") and name.startswith(each.name[:-1])) for each in self.broken
         )
@@ -63,7 +64,7 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
     """Reads a catalog until a limit is reached. Raises the errors of catalogs."""
     limits = limits or ReadLimits()
     module = import_module(f"service.registration.catalogs.{source.kind.value}")
-    # A source yields None after each answer, for an answer without entries takes time as well.
+    # A source yields None after each answer, because answers without entries take time too.
     entries: Callable[[Source], Iterator[Entry | Broken | None]] = module.entries
     end = time.monotonic() + limits.seconds
     found: dict[str, Listed] = {}
@@ -83,7 +84,7 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
             known = found.get(one.base_path)
             if known is None or _rank(one) < _rank(known):
                 found[one.base_path] = one
-        # Nobody would know which tables are gone if there were more broken entries than are kept.
+        # If there are more broken entries than are kept, nobody can tell which tables are gone.
         if len(found) >= limits.tables or number >= limits.entries or len(broken) > _MOST_BROKEN:
             is_complete = False
             break
@@ -95,7 +96,8 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
 
 
 def _by_name(found: Iterable[Listed]) -> tuple[tuple[Listed, ...], list[Broken]]:
-    """Returns the tables in the order of their names, and the names that stand for several locations."""
+    """Returns the tables in the order of their names; and as broken the names that the catalog has with several
+    locations."""
     by_name: dict[str, list[Listed]] = {}
     for each in sorted(found, key=lambda each: each.name):
         by_name.setdefault(each.name, []).append(each)
@@ -112,7 +114,7 @@ def _rank(each: Listed) -> tuple[bool, str]:
 
 
 def _listed(source: Source, entry: Entry) -> Listed | Broken | None:
-    """Returns None for an entry that is no Hudi table."""
+    """Returns the parsed entry; None if it is not a Hudi table."""
     if not _is_hudi(source, entry):
         return None
     name = redacted(entry.name)[:_MOST_NAME]
@@ -138,7 +140,7 @@ def _is_hudi(source: Source, entry: Entry) -> bool:
 
 
 def _tags(source: Source, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Returns the parameters that the catalog's patterns choose. Those that cannot be tags are left out."""
+    """Returns the parameters that the catalog's patterns select. Parameters that cannot be tags are left out."""
     chosen = (
         (key, value)
         for key, value in sorted(parameters.items())

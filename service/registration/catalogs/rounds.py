@@ -1,4 +1,4 @@
-"""Syncs of catalogs whose outcome is kept: what a sync has found, and since when a catalog fails."""
+"""Syncs of catalogs. The outcome is stored: what a sync has found, and since when a catalog fails."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from service.registration.catalogs.errors import CatalogThrottledError
 from service.registration.catalogs.following import Report, counts, sync
 
 MOST_FINDINGS = 500
-"""Most findings that are kept. The counts are of all."""
+"""At most this many findings are stored. The counts cover all findings."""
 _MOST_DOUBLINGS = 4
 
 turn = threading.Lock()
-"""One sync at a time runs in a process."""
+"""A process runs one sync at a time."""
 
 
 def run(database: Database, lake: LakeAccess, catalog: Catalog) -> Report:
-    """Syncs a catalog and keeps the outcome. Raises the errors of catalogs, after they have been kept."""
+    """Syncs a catalog and stores the outcome. An error of the catalog is stored too, and then raised."""
     try:
         report = sync(database, lake, catalog, dry_run=False)
     except GroundskeeperError as error:
@@ -42,7 +42,7 @@ def run(database: Database, lake: LakeAccess, catalog: Catalog) -> Report:
         "counts": counts(findings),
         "findings": msgspec.to_builtins(findings[:MOST_FINDINGS], enc_hook=dict),
     }
-    # What a limit of time has left continues at once.
+    # If a limit of time has ended the sync, the next sync continues at once.
     pause = catalog.every_seconds if report.is_complete or not any(each.is_done for each in report.findings) else 0
     with writing(database.engine) as connection:
         known = store.every(connection).get(catalog.name)
@@ -55,7 +55,7 @@ def run(database: Database, lake: LakeAccess, catalog: Catalog) -> Report:
 
 
 def is_due(database: Database, catalog: Catalog) -> bool:
-    """Returns whether this process has to sync the catalog now. Other replicas do not."""
+    """Returns whether this process has to sync the catalog now. If so, other replicas do not."""
     now = database.clock()
     with writing(database.engine) as connection:
         return store.claim(connection, catalog.name, now, now + timedelta(seconds=catalog.every_seconds))
@@ -68,7 +68,7 @@ def _failed(database: Database, catalog: Catalog, error: GroundskeeperError) -> 
         if known is None:
             return
         failures = known.failures + 1
-        # A catalog that refuses so many calls is asked less and less often.
+        # A catalog that refuses calls because there are too many is asked less and less often.
         doublings = min(failures, _MOST_DOUBLINGS) if isinstance(error, CatalogThrottledError) else 0
         state = replace(
             known,

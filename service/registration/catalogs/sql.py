@@ -1,4 +1,4 @@
-"""Lists tables by a query of a database: that of a catalog with a JDBC store, or a table of the company's own."""
+"""Lists tables by a query of a database, for example of a catalog that stores its tables in a database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.registration.catalogs.catalog import Entry, Source
 
 _CONNECT_SECONDS = 5
 SECONDS = 30
-"""Time that a PostgreSQL server may take for the query, or for a batch of its rows."""
+"""The time that a PostgreSQL server may take for the query, or for a batch of its rows."""
 # A server that has vanished is noticed after about half a minute instead of two hours.
 _KEEP_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
 _LOGIN = ("password authentication failed", "access denied for user", "no password supplied")
@@ -20,8 +20,8 @@ _DENIED = ("permission denied", "command denied")
 
 
 def entries(source: Source) -> Iterator[Entry]:
-    """Yields a table for each row with the columns `name` (`database.table`) and `location`. A column `owner` is the
-    owner; all others are parameters. Raises the errors of catalogs."""
+    """Yields a table for each row. The columns `name` (`database.table`) and `location` are required. A column `owner`
+    has the owner; all other columns are parameters. Raises the errors of catalogs."""
     try:
         url = sa.make_url(source.address)
         is_postgres = url.get_backend_name() == "postgresql"

@@ -40,8 +40,8 @@ def every(connection: Connection) -> dict[str, CatalogState]:
 
 
 def declare(connection: Connection, names: Collection[str], now: datetime) -> None:
-    """Adds the catalogs that are new in the settings, and forgets the state of those that are not there any more. Their
-    tables stay known, in case a catalog returns."""
+    """Adds the catalogs that are new in the settings, and deletes the state of catalogs that are no longer there. The
+    tables of such a catalog stay stored, because the catalog may return."""
     known = set(connection.execute(sa.select(_c.c.name)).scalars())
     connection.execute(_c.delete().where(_c.c.name.not_in(list(names))))
     for name in sorted(set(names) - known):
@@ -49,7 +49,8 @@ def declare(connection: Connection, names: Collection[str], now: datetime) -> No
 
 
 def claim(connection: Connection, name: str, now: datetime, until: datetime) -> bool:
-    """Moves the time of the next sync forward if it is due, so that one replica syncs. Returns whether it was due."""
+    """Moves the time of the next sync forward if the sync is due, so that only one replica syncs. Returns whether it
+    was due."""
     due = _c.update().where(_c.c.name == name, _c.c.next_at <= now).values(next_at=until)
     return connection.execute(due).rowcount == 1
 
@@ -75,7 +76,7 @@ def keep(connection: Connection, catalog: str, found: Iterable[KnownTable]) -> N
     rows = [{"catalog": catalog, **each.to_row()} for each in found]
     forget(connection, catalog, [row["name"] for row in rows])
     if rows:
-        # Another replica may have stored some meanwhile.
+        # Another replica may have stored some of the tables meanwhile.
         connection.execute(insert(connection, _t).on_conflict_do_nothing(), rows)
 
 

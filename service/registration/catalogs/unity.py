@@ -19,7 +19,8 @@ _TIMEOUT = httpx.Timeout(10.0, connect=3.0)
 _PAGE, _MOST_BYTES = 100, 32 * 1024 * 1024
 _ATTEMPTS, _MOST_PAUSE = 4, 5.0
 _BUSY = {429, 503}
-# The server refuses an expired, revoked or foreign token with 401, 403 or 500, by its version (`AuthDecorator`).
+# The server refuses an expired, revoked or foreign token with 401, 403 or 500, which depends on its version
+# (`AuthDecorator`).
 _OF_TOKEN = re.compile(r"invalid access token|token has (been revoked|expired)|user does not exist", re.IGNORECASE)
 
 
@@ -70,7 +71,7 @@ def _pages(client: httpx.Client, kind: str, **asked: str) -> Iterator[list[dict[
 
 
 def _promised(client: httpx.Client, kind: str, **asked: str) -> Iterator[list[dict[str, Any]]]:
-    """Yields pages for as long as the server names another one."""
+    """Yields pages as long as the server names a next one."""
     page: str | None = None
     while True:
         answer = _answer(client, kind, {**asked, "max_results": _PAGE, **({"page_token": page} if page else {})})

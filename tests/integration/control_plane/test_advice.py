@@ -332,7 +332,7 @@ def test_small_files_are_merged_more_often_where_reads_pay_for_them(service: Ser
     assert (found.after or 0) < 2 * 86_400, found.because
     assert found.figures["new_overhead"] < found.figures["now_overhead"]
     misses = found.figures["new_overhead"] > 1.1
-    assert found.because.endswith("; no setting brings it to 1.1") == misses
+    assert found.because.endswith("; no setting reaches 1.1") == misses
     # Nobody knows what reads save by the order of rows.
     set_policy(service, clustering={"enabled": True, "sort_by": ["city"]}, cleaning={"enabled": False})
     clock.advance(86_401)
@@ -341,7 +341,7 @@ def test_small_files_are_merged_more_often_where_reads_pay_for_them(service: Ser
 
 
 def test_figures_that_are_damaged_take_the_advice_back() -> None:
-    assert worse({}, 1.0, 0.0) == "what was foreseen is not known any more"
+    assert worse({}, 1.0, 0.0) == "the expected outcome is not known any more"
 
 
 def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
@@ -471,6 +471,6 @@ def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> 
             commit_store.record(connection, scattered(trips, utc_now()), utc_now())
             save_poll(connection, polled(trips, utc_now()))
         shown = cli.run("policy", "advice", "trips")
-        assert "a bucket index would look nothing up" in shown.stdout
+        assert "a bucket index would need no look-ups" in shown.stdout
         assert "jobs run bucket_index trips action=adopt --dry-run" in shown.stderr
         cli.run("policy", "advice", "orders", "--apply", code=1)

@@ -289,7 +289,7 @@ def test_a_table_that_another_catalog_lists_or_somebody_unregistered_is_left_alo
     lake.drop("hidden.orders")
     sync(api)
     [finding] = sync(api)["findings"]
-    assert finding["because"] == "Another catalog lists it."
+    assert finding["because"] == "Another catalog lists the table."
     lake.table("shop.orders")
     assert sync(api)["findings"] == []
     for each in api.get("/v1/tables").json()["items"]:
@@ -297,7 +297,7 @@ def test_a_table_that_another_catalog_lists_or_somebody_unregistered_is_left_alo
             api.delete(f"/v1/tables/{each['id']}")
     [finding] = sync(api)["findings"]
     assert (finding["kind"], finding["action"]) == ("new", "none")
-    assert "Somebody has unregistered it" in finding["because"]
+    assert "Somebody has unregistered the table" in finding["because"]
     assert paths(api) == {"shop.returns"}
 
 

@@ -84,7 +84,7 @@ def test_an_expansion_waits_for_the_quiet_hour_and_starts_in_it(service: Service
     assert job.kind is EXPANSION
     assert job.params["factor"] == 4
     assert job.reason is not None
-    assert job.reason.endswith("4 times as many everywhere, which last for 90 days")
+    assert job.reason.endswith("4 times as many buckets everywhere, which last for 90 days")
 
 
 @pytest.mark.mostly_sqlite

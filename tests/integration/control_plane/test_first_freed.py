@@ -83,7 +83,7 @@ def test_the_decision_says_who_needs_the_files_out_of_use(engine: sa.Engine, clo
     kept = "but all 4 files out of use are kept: "
     assert kept not in decided()
     consumer("003")
-    assert decided().endswith(f"{kept}consumer 'copy' needs them, as it has read up to 003 only")
+    assert decided().endswith(f"{kept}consumer 'copy' needs them, because it has read only up to 003")
     consumer("007")
     assert kept not in decided()
     assert decided(write("006")).endswith(f"{kept}the pending 006 may need them")

@@ -181,7 +181,7 @@ def test_a_stuck_plan_of_a_table_that_flink_writes_is_probably_one_of_flink(oper
     operated.poll()
     operated.poll(7 * HOUR)
     found = operated.one("plan-stuck")
-    assert found["detail"].endswith(f"allowed are 6 h: {plan}. A Flink job has probably made it."), found
+    assert found["detail"].endswith(f"(6 h allowed): {plan}. A Flink job has probably made it."), found
     assert "while no Flink job executes compactions of the table" in found["remedy"]
     assert operated.press(found, 202)["kind"] == "compaction"
 

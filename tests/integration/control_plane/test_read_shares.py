@@ -67,7 +67,7 @@ def test_tables_wait_until_dearer_ones_take_their_place(service: Service, clock:
     decision = service.decision(COMPACTION, "b")
     assert decision.verdict is Verdict.SKIP
     assert decision.because.endswith(
-        "this table and those that are dearer to keep have 4 % of all reads of pattern *, 5 % may cost more"
+        "this table and those that need more work per read have 4 % of all reads of pattern *, 5 % may cost more"
     )
     with reading(service.engine) as connection:
         assert objective_store.missed(connection, clock()) == {}

@@ -271,7 +271,7 @@ def test_a_simulation_says_what_it_leaves_out(lake: Lake) -> None:
     not_simulated = (
         "the budget of the tables of pattern tbl_* is not simulated: 1 of them are not part of this simulation"
     )
-    assert ahead.caution == f"{not_simulated}; all upkeep is paused, and the simulation starts jobs nevertheless"
+    assert ahead.caution == f"{not_simulated}; all upkeep is paused, but the simulation starts jobs"
     assert (past.caution or "").startswith(not_simulated)
     assert "paused" not in (past.caution or "")
 

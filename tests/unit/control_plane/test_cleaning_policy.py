@@ -90,7 +90,7 @@ def test_the_policy_waits_for_no_commits_if_only_a_cleaning_rolls_back_a_dead_wr
     snapshot = a_snapshot(OLD, since_cleaning=since(12))
     found = decide(CleaningSettings(), snapshot, PLAIN, first=FirstFreed(0), silent=Silent([("1", ago(hours=1))]))
     assert isinstance(found, Run)
-    assert found.because.endswith("can be freed; 1 write of dead writers to roll back")
+    assert found.because.endswith("can be freed; 1 write of dead writers will be rolled back")
     waiting = decide(CleaningSettings(), snapshot, PLAIN, first=FirstFreed(0), silent=Silent((), ago(seconds=-60)))
     assert isinstance(waiting, Skip)
     assert (waiting.code, waiting.until) == ("all-kept", ago(seconds=-60))

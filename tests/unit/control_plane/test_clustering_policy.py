@@ -92,7 +92,7 @@ SKIPS = [
                  "writer); if it is dead, `groundskeeper jobs run clustering tbl_1 --param 'plans=[\"001\"]' --param "
                  "take_over=true` takes the plan over", NOW + timedelta(hours=5))),
     ("a plan that would break the buckets", settings(), a_snapshot(num_buckets=4, pending=(plan("clustering"),)), PLAIN,
-     Skip("plan-unusable", "001 is one of Hudi's own clustering plans and would break the bucket index: roll it back")),
+     Skip("plan-unusable", "001 is a clustering plan by Hudi that would break the bucket index: roll the plan back")),
 ]  # fmt: skip
 
 

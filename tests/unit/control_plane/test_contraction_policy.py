@@ -52,18 +52,18 @@ def table(*partitions: PartitionState, **changes: Any) -> TableSnapshot:
 
 CASES = [
     ("the whole table", table(partition("", 3)), {"factor": 4},
-     "the average bucket of the table has 3.0 MiB, 10.0 MiB are wanted; 4 become one everywhere"),
+     "the average bucket of the table has 3.0 MiB, 10.0 MiB are wanted; 4 buckets become one everywhere"),
     ("at most eight", table(partition("", 0.1)), {"factor": 8},
-     "the average bucket of the table has 102.4 KiB, 10.0 MiB are wanted; 8 become one everywhere"),
+     "the average bucket of the table has 102.4 KiB, 10.0 MiB are wanted; 8 buckets become one everywhere"),
     ("a number that only two divides", table(partition("", 1, buckets=6)), {"factor": 2},
-     "the average bucket of the table has 1.0 MiB, 10.0 MiB are wanted; 2 become one everywhere"),
+     "the average bucket of the table has 1.0 MiB, 10.0 MiB are wanted; 2 buckets become one everywhere"),
     ("some partitions", table(partition("a", 2), partition("b", 50), partition("c", 2)),
      {"factor": 8, "partitions": ["a", "c"]},
-     "the average bucket of partition a has 2.0 MiB, 10.0 MiB are wanted; 8 become one in 2 partitions of 3"),
+     "the average bucket of partition a has 2.0 MiB, 10.0 MiB are wanted; 8 buckets become one in 2 partitions of 3"),
     ("one factor at a time", table(partition("a", 2), partition("b", 6)), {"factor": 8, "partitions": ["a"]},
-     "the average bucket of partition a has 2.0 MiB, 10.0 MiB are wanted; 8 become one in 1 partition of 2"),
+     "the average bucket of partition a has 2.0 MiB, 10.0 MiB are wanted; 8 buckets become one in 1 partition of 2"),
     ("one large bucket", table(partition("", 5, largest=100)), {"factor": 2},
-     "the average bucket of the table has 5.0 MiB, 10.0 MiB are wanted; 2 become one everywhere"),
+     "the average bucket of the table has 5.0 MiB, 10.0 MiB are wanted; 2 buckets become one everywhere"),
 ]  # fmt: skip
 
 
@@ -79,7 +79,9 @@ def test_buckets_that_are_far_too_small_become_one(
 
 
 SMALL = partition("", 1)
-NO_FACTOR = "; but the number is odd, or two would have more than a fourth of the 1000.0 MiB allowed"
+NO_FACTOR = (
+    "; but the number of buckets is odd, or two together would have more than a fourth of the 1000.0 MiB allowed"
+)
 SKIPS = [
     ("off", ContractionSettings(), table(SMALL), PLAIN, Skip("off", "bucket contraction is switched off")),
     ("no buckets", AUTO, a_snapshot(SMALL), PLAIN, Skip("no-bucket-index", "the table has no simple bucket index")),

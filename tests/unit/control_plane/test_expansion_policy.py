@@ -62,17 +62,17 @@ def test_the_factor_is_the_smallest_power_of_two_that_does(largest: int, factor:
 
 CASES = [
     ("the whole table", table(partition("", 150)), {"factor": 2},
-     "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; 2 times as many everywhere"),
+     "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; 2 times as many buckets everywhere"),
     ("half of the partitions", table(partition("a", 350), partition("b", 1)), {"factor": 4, "partitions": ["a"]},
-     "bucket 2 of partition a has 350.0 MiB, 100.0 MiB are allowed; 4 times as many in 1 partition of 2"),
+     "bucket 2 of partition a has 350.0 MiB, 100.0 MiB are allowed; 4 times as many buckets in 1 partition of 2"),
     ("a few partitions", table(*(partition(f"p{n}", 150 if n in (3, 1) else 5) for n in range(9))),
      {"factor": 2, "partitions": ["p1", "p3"]},
-     "bucket 2 of partition p1 has 150.0 MiB, 100.0 MiB are allowed; 2 times as many in 2 partitions of 9"),
+     "bucket 2 of partition p1 has 150.0 MiB, 100.0 MiB are allowed; 2 times as many buckets in 2 partitions of 9"),
     ("most partitions", table(partition("a", 150), partition("b", 150), partition("c", 5)), {"factor": 2},
-     "bucket 2 of partition a has 150.0 MiB, 100.0 MiB are allowed; 2 times as many everywhere"),
+     "bucket 2 of partition a has 150.0 MiB, 100.0 MiB are allowed; 2 times as many buckets everywhere"),
     ("an uneven partition beside", table(partition("a", 300, average=10), partition("b", 150), partition("c", 5)),
      {"factor": 2, "partitions": ["b"]},
-     "bucket 2 of partition b has 150.0 MiB, 100.0 MiB are allowed; 2 times as many in 1 partition of 3"),
+     "bucket 2 of partition b has 150.0 MiB, 100.0 MiB are allowed; 2 times as many buckets in 1 partition of 3"),
 ]  # fmt: skip
 
 
@@ -92,8 +92,8 @@ SKIPS = [
      Skip("small-enough", "the largest bucket has 100.0 MiB, 100.0 MiB are allowed")),
     ("empty", AUTO, table(), PLAIN, Skip("small-enough", "the largest bucket has 0 B, 100.0 MiB are allowed")),
     ("one key has all the rows", AUTO, table(partition("", 90_000, average=24)), PLAIN,
-     Skip("uneven-keys", "bucket 2 of the table has 87.9 GiB, 100.0 MiB are allowed; but an average one has 24.0 MiB: "
-          "more buckets would not separate its few keys")),
+     Skip("uneven-keys", "bucket 2 of the table has 87.9 GiB, 100.0 MiB are allowed; but an average bucket has "
+               "24.0 MiB, so more buckets would not separate its few keys")),
     ("plans come first", AUTO, table(LARGE, pending=(plan(),)), PLAIN,
      Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but 001 (compaction, "
           "requested, 6 min old, probably made by a writer) goes first. Execute it: `groundskeeper jobs run compaction "
@@ -202,7 +202,7 @@ def test_an_expansion_starts_in_the_quiet_hour_before_the_limit_and_lasts_for_90
     assert runs.params == {"factor": 8, **HOW}
     assert runs.because == (
         "bucket 2 of the table has 96.0 MiB, 100.0 MiB are allowed and expected by 2026-01-02 04:00 UTC;"
-        " 8 times as many everywhere, which last for 90 days"
+        " 8 times as many buckets everywhere, which last for 90 days"
     )
     assert isinstance(decide(SUGGEST, before, PLAIN, growth=growing(96, 6, 5)), Suggest)
 
@@ -212,7 +212,8 @@ def test_the_times_in_reasons_are_those_of_the_zone_of_the_quiet_hours() -> None
     assert isinstance(found, Skip)
     assert found.because == (
         "bucket 2 of the table has 96.0 MiB, 100.0 MiB are allowed and expected by 2026-01-02 09:30 Asia/Kolkata;"
-        " 8 times as many everywhere, which last for 90 days; best at 2026-01-01 22:30 Asia/Kolkata, a quiet time"
+        " 8 times as many buckets everywhere, which last for 90 days; best at 2026-01-01 22:30 Asia/Kolkata, a quiet"
+        " time"
     )
 
 

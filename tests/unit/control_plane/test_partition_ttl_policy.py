@@ -47,7 +47,7 @@ def test_it_stops_no_flink_job_by_itself() -> None:
 @pytest.mark.parametrize(
     ("context", "because"),
     [
-        ({}, "no partition TTL yet; 2 partitions, those older than 90 days are dropped"),
+        ({}, "no partition TTL yet; the table has 2 partitions; those older than 90 days are dropped"),
         ({"last_run_at": ago(days=1)}, "since the last partition TTL, threshold"),
         ({"last_run_at": ago(hours=1), "calendar": Calendar(True)}, "its scheduled time has come"),
         ({"last_run_at": ago(minutes=1), "is_unfinished": True}, "has reached its limit and left expired partitions"),

@@ -116,7 +116,7 @@ def test_a_table_that_few_read_waits_and_misses_nothing() -> None:
     assert isinstance(found, Skip)
     assert found.because == (
         "a read costs 6.00 times what it would right after a compaction, 1.2 allowed; 3 reads a day (by OpenLineage);"
-        " this table and those that are dearer to keep have 3 % of all reads of pattern *, 5 % may cost more"
+        " this table and those that need more work per read have 3 % of all reads of pattern *, 5 % may cost more"
     )
     assert found.until == NOW + timedelta(hours=23)
     checked = check(given.objective, logs(50, 5), NOW, merges_files=False)

@@ -61,4 +61,4 @@ def test_the_oldest_write_of_a_dead_writer_is_rolled_back() -> None:
     answer = rollback.decide(ON, a_snapshot(pending=pending), TriggerContext(NOW))
     assert isinstance(answer, Run)
     assert (answer.kind, answer.params) == (JobKind.ROLLBACK, {"instant": "20260101120000000"})
-    assert answer.because == "the writer of 20260101120000000 has been silent for 80 min, and 1 more too"
+    assert answer.because == "the writer of 20260101120000000 has been silent for 80 min; 1 more writer too"

@@ -442,6 +442,6 @@ def test_a_table_with_too_many_commits_gets_a_reason_instead_of_advice() -> None
     found = advice.advised(a_past(writes=writes), Fleet(), cost, BEGIN, datetime.fromtimestamp(BEGIN + 7 * DAY, UTC))
     assert found.setting is None
     assert found.because == (
-        "the table has more than 25000 commits in 7 days, too many to simulate each setting with them; compare a few"
+        "the table has more than 25000 commits in 7 days, which are too many to simulate each setting; compare a few"
         " settings over a shorter time with `groundskeeper policy simulate`"
     )
