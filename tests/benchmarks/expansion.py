@@ -52,7 +52,7 @@ REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, fl
     HUDI: variants.hudi_rescale,
     OVERWRITE: variants.overwrite,
 }
-WARM_UP_ROWS, WARM_UPS = 40_000, 10  # a worker is a long-lived process
+WARM_UP_ROWS, WARM_UPS = 40_000, 10  # A worker is a long-lived process.
 
 
 @dataclass
