@@ -53,7 +53,7 @@ def test_the_options_of_hadoop_are_those_of_arrow(options: dict[str, str], expec
     assert isinstance(found.filesystem().handler, AzureFiles)
 
 
-def test_an_account_of_another_cloud_is_looked_for_there() -> None:
+def test_an_account_of_another_azure_cloud_gets_the_endpoint_of_that_cloud() -> None:
     found = store_of("abfss://lake@account.dfs.core.chinacloudapi.cn/t", KEY)
     assert found == Azure("account", "core.chinacloudapi.cn", key="geheim")
     assert path_of("abfss://lake@account.dfs.core.chinacloudapi.cn//t/x%20 y/") == "lake/t/x%20 y"

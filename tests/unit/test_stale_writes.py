@@ -91,7 +91,7 @@ OVERWRITE = "INSERT_OVERWRITE_TABLE"
         ({"operation": "DELETE_PARTITION", "known": frozenset({"10"})}, {}, (), None),
     ],
 )
-def test_without_proof_there_is_a_doubt(
+def test_a_stale_write_without_proof_has_a_doubt(
     by: dict[str, Any], late: dict[str, Any], misdated: tuple[str, ...], doubt: Doubt | None
 ) -> None:
     replaced = CompletedWrite("20", **{"operation": "CLUSTER", "replaced": frozenset({OLD}), **by})

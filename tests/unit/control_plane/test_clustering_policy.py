@@ -103,7 +103,7 @@ def test_the_policy_does_not_start_the_job(
     assert decide(given, snapshot, context) == skip
 
 
-def test_the_policy_says_how() -> None:
+def test_the_policy_chooses_the_parameters_of_the_clustering() -> None:
     given = settings(sort_by=("a", "b"), layout=ClusteringLayout.HILBERT, wait_seconds=5, lock_seconds=6)
     answer = decide(given, a_snapshot(SMALL), PLAIN)
     assert isinstance(answer, Run)

@@ -43,6 +43,6 @@ def test_the_next_time(expression: str, zone: str, after: str, expected: str) ->
         ("0 3 * * someday", "has a wrong day of week: it takes 0 to 7"),
     ],
 )
-def test_what_cannot_be_read_is_refused(expression: str, wrong: str) -> None:
+def test_an_invalid_cron_expression_is_refused(expression: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         next_after(expression, "UTC", utc("2026-01-01"))

@@ -62,7 +62,9 @@ def test_a_job_resizes_the_partitions_that_need_it(partitions: list[PartitionSta
         ([partition("a", 101)], {"pending": (plan(),)}, "plans-pending"),
     ],
 )
-def test_it_says_why_it_starts_none(partitions: list[PartitionState], more: dict[str, Any], code: str) -> None:
+def test_the_policy_says_why_it_starts_no_resize(
+    partitions: list[PartitionState], more: dict[str, Any], code: str
+) -> None:
     found = answer(*partitions, **more)
     assert isinstance(found, Skip)
     assert found.code == code

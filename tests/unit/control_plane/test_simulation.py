@@ -81,7 +81,7 @@ def test_fewer_compactions_rewrite_less_and_leave_more_logs() -> None:
     assert max(each.log_bytes for each in seldom.points) <= 21 * MIB
 
 
-def test_what_a_table_was_at_the_beginning_counts() -> None:
+def test_a_simulation_begins_with_the_state_of_the_table() -> None:
     writes = [Write(BEGIN + 60, MIB, 4)]
     begun = {COMPACTION: Ran(BEGIN - HOUR, 4, 4 * MIB)}
     past = a_past(writes=writes, ran=begun, beginning=Beginning(8, 1024 * MIB, 16, 4 * MIB))
@@ -220,7 +220,7 @@ def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_a
     assert (found.longest_wait or 0) < 4 * HOUR
 
 
-def test_a_schedule_and_seconds_are_triggers_too() -> None:
+def test_a_schedule_or_elapsed_time_also_triggers_jobs() -> None:
     assert jobs(outcome([a_past(policy=compacting(5, cron="30 */6 * * *"))]))[COMPACTION] == 4
     by_time = compacting(5, trigger=Trigger.SECONDS, seconds=int(2 * HOUR))
     assert jobs(outcome([a_past(policy=by_time)]))[COMPACTION] in (11, 12)
