@@ -322,7 +322,9 @@ def test_an_expression_index_that_hides_rows_from_other_filters_is_found(
         findings = run_job(spark, base, "diagnosis", index=None).details["findings"]
         return read.where(misled).count(), [each["type"] for each in findings]
 
-    assert found() == (0, ["expression-index-misleads"])  # of Hudi alone; once it is right, the finding is wrong
+        # The fault is Hudi's own. Once Hudi is right, the finding is wrong.
+
+    assert found() == (0, ["expression-index-misleads"])
     session.sql(f"create table region_{expression} using hudi location '{base}'")
     session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
     session.sql(f"drop index expr_index_region on region_{expression}")

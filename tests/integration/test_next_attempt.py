@@ -138,7 +138,7 @@ def test_hudi_completes_nothing_for_a_worker_that_has_lost_the_lock_within_the_c
             client.new_instant()
             time.sleep(0.3)
             client.new_instant()
-            # The next attempt, which has given the lock back since.
+            # The next attempt breaks the lock and gives it back.
             assert TableLock(table, "job_lost").break_stale()
             time.sleep(0.3)
             for late in (client.new_instant, lambda: client.commit_compaction(plan, begun)):

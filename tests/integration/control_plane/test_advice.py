@@ -166,7 +166,7 @@ def published(service: Service) -> list[str]:
 
 
 @pytest.mark.mostly_sqlite
-def test_what_is_as_foreseen_is_kept_and_what_a_person_changed_is_left_alone(
+def test_advice_with_the_foreseen_outcome_is_kept_and_a_setting_that_a_person_changed_stays(
     service: Service, clock: FakeClock
 ) -> None:
     written(service)
