@@ -65,7 +65,7 @@ def readers() -> Iterator[ReaderPool]:
 @pytest.fixture(params=[EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.exhaustive)])
 def attempt(readers: ReaderPool, request: pytest.FixtureRequest) -> Callable[..., None]:
     def attempt(reader: Callable[..., None], files: Sequence[bytes], *rest: Any) -> None:
-        readers.run(reader, files[0], *rest)  # undamaged
+        readers.run(reader, files[0], *rest)  # The reader accepts the undamaged file.
 
         @settings(
             max_examples=request.param,

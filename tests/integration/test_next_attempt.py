@@ -134,7 +134,7 @@ def test_hudi_completes_nothing_for_a_worker_that_has_lost_the_lock_within_the_c
             begun = client.begin_compaction(plan)
         client.execute_compaction(begun)
         with lock.held(checkpoint):
-            # Nobody is asked for a new proof at once, and a proof that is still true is given.
+            # A new call needs no new proof at once. Later a proof is needed, and given, because the lock is still held.
             client.new_instant()
             time.sleep(0.3)
             client.new_instant()

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-FileIds = frozenset[tuple[str, str]]  # partition path, file id
+FileIds = frozenset[tuple[str, str]]  # Pairs of partition path and file id.
 BASELINE = "00000000000000"
-ALWAYS = "9"  # after every time
+ALWAYS = "9"  # This text comes after every time.
 
 
 class What(Enum):
@@ -32,7 +32,9 @@ class What(Enum):
 
     LOCKED = "locked"
     UNLOCKED = "unlocked"
-    LOOKED = "looked"  # under the lock: the replacement `instant` knows all instants that have completed by now
+    # The replacement `instant` has read the timeline under the lock, and knows all instants that have completed by
+    # now.
+    LOOKED = "looked"
     CONFIG_WRITTEN = "config written"  # the config of `instant`, or the baseline, with this `number` of buckets
     CONFIG_REMOVED = "config removed"
     FENCED = "fenced"  # the service is about to roll back the instant of a live writer

@@ -66,7 +66,8 @@ class Protocol:
 
     # The expander:
     guard: bool = True  # The expander checks for writes in flight under the lock.
-    looks_again: bool = True  # Under the lock the expander splits again what has been committed since the last split.
+    # Under the lock the expander splits the file groups again to which writers have committed since the last split.
+    looks_again: bool = True
     as_clustering: bool = False  # The expander's instant is a clustering plan instead of a plain replacecommit.
     baseline: bool = True  # The expander writes the baseline before the config.
     config_first: bool = False  # The expander writes a config that is valid before the commit.
@@ -89,8 +90,10 @@ class Protocol:
     unknown_is_fresh: bool = False  # A write in flight with an empty profile counts as fresh.
     # Flink:
     fences_flink: bool = False
-    hand_over: bool = True  # The Flink job must be stopped before.
-    flink_conflicts: bool = False  # Optimistic concurrency control instead of `single_writer`.
+    hand_over: bool = True  # The Flink job must be stopped before the commit.
+    flink_conflicts: bool = (
+        False  # The Flink job checks for conflicts (optimistic concurrency control) instead of being a `single_writer`.
+    )
     rolls_back_dead_flink: bool = False  # A Flink job's pending instant is rolled back once its heartbeat has ended.
     resubmit: Resubmit = Resubmit.BOOTSTRAP
     # Housekeeping:

@@ -1,4 +1,4 @@
-"""Histories written by hand: legal ones, and for each rule one that breaks only this rule."""
+"""Tests the rules on histories written by hand: legal ones, and for each rule a history that breaks only this rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what somebody has changed on the storage by hand: only what is wrong is found, wherever it is."""
+"""Tests the checks for changes that somebody made on the storage by hand: they find each fault, and nothing else."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_table_may_have_another_index_if_hardly_a_file_group_is_one_of_a_bucke
 ) -> None:
     monkeypatch.setattr(buckets.hashing_config, "is_in_force", lambda _: has_config)
     ids = [FIXED] * with_bucket + ["b1d38ce7-1a82-4ea0-84e1-58ad3af13f06-0"] * others
-    ids += ["61386072-1a82-4ea0-84e1-58ad3af13f06-0"] * bool(others)  # A random one that begins with digits.
+    ids += ["61386072-1a82-4ea0-84e1-58ad3af13f06-0"] * bool(others)  # A random file id that begins with digits.
     listed = [SimpleNamespace(file_id=each) for each in ids]
     assert buckets.has_no_buckets(cast("Any", SimpleNamespace(table=None, listed_slices=listed))) is expected
 

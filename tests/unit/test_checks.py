@@ -1,5 +1,5 @@
-"""A damage is an incident until its check is made again without finding it. So each check has a name for ever, and an
-examination names each check as made or as not made."""
+"""Tests the names of checks. A damage is an incident until the same check is made again without finding it, so each
+check keeps its name for ever, and an examination names each check as made or as not made."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def test_the_largest_of_several_statistics_of_one_log_counts() -> None:
     assert commit_of("1", "1", {"partitionToWriteStats": {"": stats}}).sizes == {LOG: 30}
 
 
-@pytest.mark.parametrize("token", ["0-1-0", "0-1-0-2"])  # of Hudi before 1.1, and since
+# The first token is one of Hudi before 1.1, the second one of later versions.
+@pytest.mark.parametrize("token", ["0-1-0", "0-1-0-2"])
 @pytest.mark.parametrize(
     ("before", "previous"), [("f_1-2-3_20250101000000000.parquet", "20250101000000000"), ("", "null")]
 )

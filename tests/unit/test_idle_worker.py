@@ -1,4 +1,4 @@
-"""What an idle worker leaves out."""
+"""Tests that an idle worker makes few calls and sends few heartbeats."""
 
 from __future__ import annotations
 

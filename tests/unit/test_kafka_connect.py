@@ -66,7 +66,7 @@ def test_its_file_ids_are_digests() -> None:
         (None, [_INSTANT], True),
         (_INSTANT, [_BEFORE, _INSTANT], False),
         (_BEFORE, [_BEFORE, _INSTANT], True),
-        # A sink that comes back with another clock.
+        # The sink came back with another clock.
         (_INSTANT, [_INSTANT, _BEFORE], True),
         (_LATER, [_INSTANT], True),
         # All of its commits are archived.

@@ -74,7 +74,7 @@ def test_a_filter_that_may_be_of_other_keys_is_made_anew(change: object) -> None
 
 def _with_another_row_header(footer: dict[bytes, bytes]) -> bytes:
     data = bytearray(base64.b64decode(footer[b"org.apache.hudi.bloomfilter"]))
-    data[13 + 12 + 7] ^= 1  # of the first row: the number of hashes
+    data[13 + 12 + 7] ^= 1  # This byte has the number of hashes of the first row.
     return base64.b64encode(bytes(data))
 
 

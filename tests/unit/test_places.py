@@ -1,4 +1,4 @@
-"""Rows that lie in the folder of another partition than they name are found by the partitions of all file groups."""
+"""Tests which rows lie in the folder of another partition than they name, by the partitions of all file groups."""
 
 from __future__ import annotations
 

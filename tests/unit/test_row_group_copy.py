@@ -1,4 +1,4 @@
-"""Row groups are copied as bytes if and only if the keys prove that their rows go to one file, and the rows stay the
+"""Row groups are copied as bytes exactly if the keys prove that all their rows go to one file; the rows stay the
 same."""
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def test_providers_are_asked_in_their_order() -> None:
     [
         {PROVIDERS: ASSUMED},
         {PROVIDERS: f"{SIMPLE},com.example.Vault"},
-        {PROVIDERS: SIMPLE},  # and no keys
+        {PROVIDERS: SIMPLE},  # The provider reads keys from options, and there are none.
         {**KEYS, "fs.s3a.encryption.algorithm": "SSE-KMS"},
         {**KEYS, "fs.s3a.bucket.lake.server-side-encryption-algorithm": "SSE-C"},
         {**KEYS, "fs.s3a.acl.default": "BucketOwnerFullControl"},

@@ -55,7 +55,7 @@ def test_a_replacement_knows_no_commit_that_had_been_archived_and_has_copied_its
     archived = write("10", OLD, is_archived=True)
     known = replacement(known=frozenset({"15"}))
     assert stale_writes([archived, write("15", OLD), known]) == []
-    # One that completed later is stale, wherever it is now.
+    # A commit that completed later is stale, whether it is archived or not.
     assert [each.instant for each in stale_writes([known, write("30", OLD, is_archived=True)])] == ["30"]
 
 

@@ -97,7 +97,7 @@ def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
     ("a_day", "shift"), [(0.99, 0.2), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(0.99, 0), (1.01, 0)])]
 )
 def test_the_quiet_hour_comes_within_a_day_while_commits_become_fewer_or_more(a_day: float, shift: float) -> None:
-    """About 60 commits an hour; `shift`: by how much hours of the night have fewer of them."""
+    """The table has about 60 commits an hour, and `shift` fewer in the hours of the night."""
     begin = NOW - timedelta(days=12)
     commits: list[datetime] = []
     for hours in range(12 * 24):

@@ -141,5 +141,5 @@ def test_a_partition_is_split_on_while_one_of_its_splits_is_of_use() -> None:
     useless, useful = ("a", "split", 2000, 1.0), ("a", "split", 300, 0.6)
     assert one_sided_splits([done(useless, useful, at=1), done(useless, at=2)]) == {}
     assert one_sided_splits([done(useless, at=1), done(useful, at=2)]) == {"a": 2000 * MIB}
-    # A worker of an older version does not say it.
+    # The result of an older worker does not have the larger share.
     assert one_sided_splits([done(("a", "split", 2000, None), at=1)]) == {}

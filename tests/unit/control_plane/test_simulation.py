@@ -208,7 +208,7 @@ def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_a
     fleet = [a_past(number, policy=nightly) for number in range(8)]
     # One slot takes two jobs in the window: one at three, and one that ends after four.
     assert jobs(outcome(fleet, expected=slow, slots={"default": 1}))[COMPACTION] == 2
-    # What was withdrawn is due again in the next night, and so is the time of a schedule.
+    # A withdrawn job is due again in the next night, also a job of a schedule.
     for given in (nightly, replace(nightly, compaction=CompactionSettings(cron="0 3 1 * *"))):
         fleet = [a_past(number, policy=given) for number in range(4)]
         assert jobs(outcome(fleet, days=2.0, expected=slow, slots={"default": 1}))[COMPACTION] == 4

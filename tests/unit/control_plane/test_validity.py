@@ -1,4 +1,4 @@
-"""Tests that a result stays the same for as long as the time says from which it was computed."""
+"""Tests that a result of a computation about times stays the same until the moment that the computation has noted."""
 
 from __future__ import annotations
 
