@@ -216,7 +216,9 @@ def test_a_wrong_number_of_buckets_is_an_error_and_no_wrong_answer(
         bucketed.group_by(spark, wrong, ["id"], [F.count("*")]).rows.collect()
 
 
-def test_what_is_not_co_located_falls_back_with_the_reason(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+def test_tables_that_are_not_co_located_fall_back_with_the_reason(
+    spark: SparkSession, tables: tuple[Table, Table]
+) -> None:
     left, right = tables
     reasons = {
         "hash fields differ": bucketed.join(spark, left, Table(right.path, ("w",), 8), ["id"]),

@@ -91,9 +91,8 @@ class Protocol:
     # Flink:
     fences_flink: bool = False
     hand_over: bool = True  # The Flink job must be stopped before the commit.
-    flink_conflicts: bool = (
-        False  # The Flink job checks for conflicts (optimistic concurrency control) instead of being a `single_writer`.
-    )
+    # The Flink job checks for conflicts (optimistic concurrency control) instead of being a `single_writer`.
+    flink_conflicts: bool = False
     rolls_back_dead_flink: bool = False  # A Flink job's pending instant is rolled back once its heartbeat has ended.
     resubmit: Resubmit = Resubmit.BOOTSTRAP
     # Housekeeping:

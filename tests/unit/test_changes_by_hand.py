@@ -337,7 +337,7 @@ def test_a_base_file_that_no_listing_shows_is_found(monkeypatch: pytest.MonkeyPa
     assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}) == [f]
 
 
-def test_what_was_replaced_is_gone_or_is_being_compacted_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_were_replaced_or_are_being_compacted_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hidden(monkeypatch, {"g": SEEN}, replaced="f") == []
     assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}, planned="f") == []
     assert hidden(monkeypatch, {"g": SEEN}, gone="f") == []

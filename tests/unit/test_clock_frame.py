@@ -186,7 +186,7 @@ def test_a_late_file_makes_no_second_clock() -> None:
     assert abs(frame.offset) < SECONDS
 
 
-def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_found() -> None:
+def test_an_instant_that_appears_later_but_has_an_earlier_time_is_found() -> None:
     ours = START + HOURS
     plan = Stamped(f"{instant_of(ours)}.compaction.requested", ours + 0.2 * SECONDS)
     before, later = commit(ours - MINUTES, timedelta()), commit(ours + MINUTES, timedelta())

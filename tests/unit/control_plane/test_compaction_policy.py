@@ -74,7 +74,7 @@ def test_a_withheld_plan_starts_no_job_by_itself() -> None:
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_the_policy_starts_the_job(
+def test_the_policy_starts_a_compaction(
     given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, because: str
 ) -> None:
     assert decide(given, snapshot, context) == Run(JobKind.COMPACTION, {}, because)
@@ -132,7 +132,7 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_the_policy_does_not_start_the_job(
+def test_the_policy_does_not_start_a_compaction(
     given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip

@@ -28,7 +28,7 @@ def utc(text: str) -> datetime:
         ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2028-02-29 00:00"),
     ],
 )
-def test_the_next_time(expression: str, zone: str, after: str, expected: str) -> None:
+def test_the_next_time_of_a_cron_expression_is_found(expression: str, zone: str, after: str, expected: str) -> None:
     assert next_after(expression, zone, utc(after)) == utc(expected)
 
 

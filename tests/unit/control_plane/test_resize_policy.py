@@ -70,7 +70,7 @@ def test_the_policy_says_why_it_starts_no_resize(
     assert found.code == code
 
 
-def test_with_a_calendar_sizes_are_checked_at_its_times() -> None:
+def test_sizes_are_checked_at_the_times_of_the_schedule() -> None:
     for is_due in (False, True):
         found = decide(
             ResizeSettings(**AUTO), a_snapshot(partition("a", 101)), TriggerContext(NOW, Calendar(is_due=is_due))

@@ -38,7 +38,7 @@ def write(instant: str = "20260101120000000", *, minutes: float | None = 11, **m
         (ON, write(), {"obstacle": "Flink writes the table"}, "not-provable"),
     ],
 )
-def test_the_kind_is_not_due(settings: RollbackSettings, pending: Pending, more: dict[str, Any], code: str) -> None:
+def test_a_rollback_is_not_due(settings: RollbackSettings, pending: Pending, more: dict[str, Any], code: str) -> None:
     answer = rollback.decide(settings, a_snapshot(pending=(pending,)), TriggerContext(NOW), **more)
     assert isinstance(answer, Skip)
     assert answer.code == code

@@ -283,7 +283,7 @@ class Made:
     at: float = 0.0
 
 
-def test_what_the_cleanings_before_a_simulation_have_left_is_known_from_its_commits() -> None:
+def test_a_simulation_knows_from_commits_which_old_files_earlier_cleanings_have_left() -> None:
     two = CleaningSettings(retain=2)
     before = [Made("1"), Made("2"), Made("4", COMPACTION), Made("5"), Made("7", COMPACTION, 9.0), Made("8")]
     assert left_by(before, two, is_merge_on_read=True) == [Freed(3, 0.0), Freed(1, 9.0)]
