@@ -72,7 +72,7 @@ BUCKETS = 4
 
 @dataclass
 class Times:
-    """Seconds."""
+    """The distribution of the times of calls, in seconds."""
 
     count: int
     p50: float

@@ -57,7 +57,7 @@ WARM_UP_ROWS, WARM_UPS = 40_000, 10  # A worker is a long-lived process.
 
 @dataclass
 class Measured:
-    """One variant with one codec. Sizes in bytes; `steps` are seconds of our job's steps."""
+    """The cost of one variant with one codec. Sizes are in bytes; `steps` are the seconds of our job's steps."""
 
     variant: str
     codec: str

@@ -89,7 +89,7 @@ def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
 
 
 def forget_inflight(base: Path, instant: str) -> None:
-    """Shows the plan as requested, which a runner sees that begins at the same time as another one."""
+    """Shows the plan as requested, as a runner sees it that begins at the same time as another runner."""
     for path in [
         *(base / ".hoodie").glob(f"*{instant}*inflight*"),
         *(base / ".hoodie").glob(f"*/*{instant}*inflight*"),

@@ -99,7 +99,7 @@ def test_keys_with_equal_hashes_are_not_taken_for_equal(
 
 
 def test_a_condition_reaches_the_files_and_no_log_is_missed(spark: SparkSession, tables: tuple[Table, Table]) -> None:
-    """Rows of the left table have in a log ten times their value of the base file, where it is at most 600."""
+    """In the left table, rows whose value in the base file is at most 600 have ten times this value in a log."""
     where = F.col("v") > 1000, F.col("w") > 400
     found = bucketed.join(spark, *tables, ["id"], "full", columns=(["v"], ["w"]), where=where)
     sides = [spark.read.format("hudi").load(table.path).where(only) for table, only in zip(tables, where, strict=True)]

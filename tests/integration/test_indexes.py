@@ -229,7 +229,8 @@ def test_a_rebuild_after_hudis_own_indexer_leaves_no_index_empty(spark: SparkSes
 
 @pytest.mark.exhaustive
 def test_no_service_builds_the_statistics_of_partitions(spark: SparkSession, base: Path) -> None:
-    """Tables of Hudi 1.0 are so, which has an option for each of the two."""
+    """Hudi 1.0 has separate options for column statistics and for statistics of partitions, so its tables may lack the
+    latter."""
     options = indexed.write(spark, base, indexed.STATISTICS, table_type=MOR)
     table = hudi_table(spark, base, None)
     context = table.jvm.engine_context

@@ -132,7 +132,7 @@ def test_a_stale_write_breaks_the_rules_until_its_incident_is_repaired(
 
 
 def _judge(recorder: Recorder, spark: SparkSession, base: Path) -> None:
-    """Judges each commit as the service does."""
+    """Records which commits an audit finds correct, as the service does after each commit."""
     stale = {each["instant"] for each in run_job(spark, base, "audit").details["stale_writes"]}
     for commit in hudi_table(spark, base, INDEX).commits():
         recorder.note(What.INCIDENT if commit.write.instant in stale else What.JUDGED, commit.write.instant)

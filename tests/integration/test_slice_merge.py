@@ -98,7 +98,8 @@ def differences(merged: list[Merged]) -> list[Any]:
 
 @pytest.mark.parametrize("version", [9, *(pytest.param(version, marks=pytest.mark.exhaustive) for version in (6, 8))])
 def test_a_slice_is_merged_as_hudi_merges_it(spark: SparkSession, base: Path, version: int) -> None:
-    """Nested types, updates, inserts, deletes of base rows and of log rows, late and newer records of deleted keys."""
+    """The steps have nested types, updates, inserts, deletes of base rows and of log rows, and late and newer records
+    of deleted keys."""
     options = tables.writer_options(base, num_buckets=1, partitioned=False, version=version)
     flagged = F.expr("pmod(city, 7) = 0")
     tables.upsert(tables.rows(spark, 0, 200).withColumn("_hoodie_is_deleted", F.lit(False)), base, options)

@@ -117,11 +117,11 @@ class Life:
 
     @property
     def is_write(self) -> bool:
-        """Whether the instant is a write, not a replacement or another table service."""
+        """Returns whether the instant is a write, not a replacement or another table service."""
         return self.action in ("commit", "deltacommit") and self.operation not in ("COMPACT", "LOG_COMPACT")
 
     def was_looked_at(self) -> bool:
-        """Whether the service has judged the instant, as correct or as stale."""
+        """Returns whether the service has judged the instant, as correct or as stale."""
         return What.JUDGED in self.at or What.INCIDENT in self.at
 
     def is_an_incident_at(self, time: str) -> bool:
@@ -158,6 +158,6 @@ class History:
         return cls(ordered, lives)
 
     def replacements(self) -> list[Life]:
-        """Completed instants that have replaced file groups, in the order in which they completed."""
+        """Returns the completed instants that have replaced file groups, in the order in which they completed."""
         found = [life for life in self.lives.values() if life.replaced and life.completed]
         return sorted(found, key=lambda life: life.completed or "")

@@ -1,4 +1,8 @@
-"""The rules of the protocol. Each can be switched off; a protocol without one of them is a mutant."""
+"""The rules of the protocol. Each can be switched off; a protocol without one of them is a *mutant*.
+
+The *expander* is the job that replaces file groups. Its commit is the *switch*: from then on all processes have to use
+the new file groups and the new number of buckets.
+"""
 
 from __future__ import annotations
 

@@ -415,7 +415,8 @@ def test_the_latest_upserts_of_a_week_decide_about_the_index(service: Service) -
 
 
 def scattered(table_id: str, now: datetime) -> list[Commit]:
-    """Twelve upserts of this week that touch four of eight file groups, one before it, and inserts that touch one."""
+    """Returns twelve upserts of this week that touch four of eight file groups, one upsert of the week before, and
+    inserts that touch one file group each."""
     ages = [*(timedelta(hours=each) for each in range(24)), timedelta(days=8)]
     return [
         Commit(

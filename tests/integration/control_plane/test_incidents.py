@@ -246,7 +246,7 @@ def test_the_instants_that_our_replacement_recorded_outweigh_all_times(either: S
 def test_a_write_that_was_archived_before_a_replacement_is_not_stale_although_that_has_not_recorded_it(
     either: Story,
 ) -> None:
-    """All of it happens between two polls."""
+    """The write, its archival and the replacement happen between two polls."""
     story = either
     first = next(path.name[:17] for path in story.table.timeline.glob("2*"))
     story.register()

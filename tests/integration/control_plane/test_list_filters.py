@@ -34,7 +34,7 @@ Q = dict[str, Any]
 
 @pytest.fixture
 def times(engine: sa.Engine, clock: FakeClock) -> list[str]:
-    """Times at intervals of an hour: a table is registered at each of them, and all other rows belong to the first
+    """Returns times at intervals of an hour. A table is registered at each time, and all other rows belong to the first
     table."""
     found = []
     for number, (name, path) in enumerate(
