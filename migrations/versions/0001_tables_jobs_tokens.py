@@ -1,4 +1,4 @@
-"""Registered tables, jobs with their attempts, and tokens."""
+"""Creates the tables of registered tables, jobs with their attempts, and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watches, commits and snapshots of tables."""
+"""Adds the watches (when each table is polled), commits and snapshots of tables."""
 
 from __future__ import annotations
 

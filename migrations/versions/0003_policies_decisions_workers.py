@@ -1,4 +1,4 @@
-"""Policies, their decisions, and workers; the reason and the priority of each job."""
+"""Adds policies, their decisions and workers, and the reason and the priority of each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox, webhooks, and their deliveries."""
+"""Adds the outbox (events to send), webhooks, and their deliveries."""
 
 from __future__ import annotations
 

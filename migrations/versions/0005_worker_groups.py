@@ -1,4 +1,4 @@
-"""Groups of workers: which of them get a table's jobs."""
+"""Adds groups of workers: a table's policy names the group that gets its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incidents of tables; the engines that write a table; jobs that wait until the writers have been stopped."""
+"""Adds incidents of tables, the engines that write a table, and jobs that wait until the writers have been stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of unknown outcome, which the next poll of their table settles."""
+"""Adds jobs of unknown outcome, which the next poll of their table settles."""
 
 from __future__ import annotations
 

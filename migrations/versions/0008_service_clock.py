@@ -1,4 +1,4 @@
-"""The service's clock, which goes on from the stored time after a restart."""
+"""Adds the service's clock, which goes on from the stored time after a restart."""
 
 from __future__ import annotations
 

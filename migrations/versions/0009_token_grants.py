@@ -1,4 +1,4 @@
-"""Tokens that expire, the worker groups granted to them, and the token that holds a lease."""
+"""Adds the expiry of tokens, the worker groups granted to them, and the token that holds a lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The earlier versions of the service that can work with the schema of each revision."""
+"""Adds the earlier versions of the service that can work with the schema of each revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of workers: whether they have executors, and the options of their Spark."""
+"""Adds the state of workers: whether they have executors, and the options of their Spark."""
 
 from __future__ import annotations
 

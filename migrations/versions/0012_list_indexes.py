@@ -1,4 +1,4 @@
-"""Indexes for the lists of jobs by state and kind, and of commits by action.
+"""Adds indexes for the lists of jobs by state and kind, and of commits by action.
 
 Without them the query for one page read all rows if only few of them matched the filter.
 """

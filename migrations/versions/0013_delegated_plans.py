@@ -1,4 +1,4 @@
-"""The plans of table services that writers delegate to this service."""
+"""Adds the plans of table services that writers delegate to this service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers of tables, and the last instants that they have seen."""
+"""Adds consumers of tables, and the last instants that they have seen."""
 
 from __future__ import annotations
 

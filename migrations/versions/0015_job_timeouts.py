@@ -1,4 +1,4 @@
-"""Time limits of single jobs."""
+"""Adds time limits of single jobs."""
 
 from __future__ import annotations
 

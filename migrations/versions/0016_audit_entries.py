@@ -1,4 +1,4 @@
-"""The audit trail."""
+"""Adds the audit trail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of browsers."""
+"""Adds sessions of browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The moment since which the polls of a table have been failing."""
+"""Adds the moment since which the polls of a table have been failing."""
 
 from __future__ import annotations
 

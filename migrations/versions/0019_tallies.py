@@ -1,4 +1,4 @@
-"""Counters for monitoring."""
+"""Adds counters for monitoring."""
 
 from __future__ import annotations
 

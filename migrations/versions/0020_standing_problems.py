@@ -1,4 +1,4 @@
-"""The open problems of the fleet."""
+"""Adds the open problems of all tables, jobs and workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of tables over time."""
+"""Adds samples of tables over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The logs of jobs, the jobs that they repeat and their traces; the ids of requests in the audit trail."""
+"""Adds the logs and traces of jobs, the jobs that they repeat, and the ids of requests in the audit trail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The indexes for pages of commits by the time of their completion."""
+"""Adds the indexes for pages of commits by the time of their completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is declared about the readers of tables."""
+"""Adds what is declared about the readers of tables."""
 
 from __future__ import annotations
 

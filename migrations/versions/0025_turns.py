@@ -1,4 +1,4 @@
-"""The time of slots that tables have used, services that keep failing, and locks that were examined."""
+"""Adds the slot-seconds that tables have used, work that keeps failing, and locks that were examined."""
 
 from __future__ import annotations
 

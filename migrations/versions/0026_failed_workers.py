@@ -1,4 +1,4 @@
-"""The reasons for which workers did not start."""
+"""Adds the reasons for which workers did not start."""
 
 from __future__ import annotations
 

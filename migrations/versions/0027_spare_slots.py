@@ -1,4 +1,4 @@
-"""The slots of workers for submitted jobs while all others are taken."""
+"""Adds the slots of workers that take submitted jobs while all other slots are taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owners and tags of tables."""
+"""Adds the owners and tags of tables."""
 
 from __future__ import annotations
 

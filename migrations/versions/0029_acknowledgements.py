@@ -1,4 +1,4 @@
-"""Problems that somebody has acknowledged."""
+"""Adds problems that somebody has acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Freezes: times in which the service starts no jobs by itself on some tables."""
+"""Adds freezes: times in which the service starts no jobs by itself on some tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications, and the problems that each of them has reported."""
+"""Adds notifications, and the problems that each of them has reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of ended attempts, for reports."""
+"""Adds the figures of ended attempts, for reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledgements with an end and a reason, which notifications report as well."""
+"""Gives acknowledgements an end and a reason, which notifications report as well."""
 
 from __future__ import annotations
 

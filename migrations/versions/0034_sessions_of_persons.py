@@ -1,4 +1,4 @@
-"""The ID tokens of sessions that an OpenID provider has opened."""
+"""Adds the ID tokens of sessions that an OpenID provider has opened."""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
-"""Running totals instead of the figures of single attempts, so that reports of long and short periods are equally fast;
-samples of the fleet; the weekly report of a notification; the Spark application of an attempt."""
+"""Replaces the figures of single attempts by running totals, so that reports of long and short periods are equally
+fast.
+
+Also adds samples of the state of all tables, the weekly report of a notification, and the Spark application of an
+attempt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The duration and the amount of work of each attempt, from which the service learns the cost of jobs."""
+"""Adds the duration and the amount of work of each attempt, from which the service learns the cost of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables for which a token has its role."""
+"""Adds the tables on which the role of a token holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of tables, gains of jobs, and how well objectives are kept."""
+"""Adds reads of tables, gains of jobs, and how well objectives are kept."""
 
 from __future__ import annotations
 

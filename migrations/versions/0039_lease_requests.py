@@ -1,4 +1,4 @@
-"""The requests of workers for their jobs: one that is repeated brings the same job."""
+"""Adds the requests of workers for their jobs: a repeated request brings the same job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies that decide beside the real ones and start nothing, and advice about settings of tables."""
+"""Adds policies that decide beside the real ones and start nothing, and advice about settings of tables."""
 
 from __future__ import annotations
 

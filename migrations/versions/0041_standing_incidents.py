@@ -1,4 +1,4 @@
-"""An index of the incidents that are not resolved, which are counted often and are few among all."""
+"""Adds an index of the incidents that are not resolved, which are counted often and are few among all."""
 
 from __future__ import annotations
 

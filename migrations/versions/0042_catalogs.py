@@ -1,4 +1,4 @@
-"""The state of catalogs in which tables are found, and the tables that they list."""
+"""Adds the state of catalogs in which tables are found, and the tables that they list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the metadata tables of tables develop."""
+"""Adds samples of the metadata tables."""
 
 from __future__ import annotations
 

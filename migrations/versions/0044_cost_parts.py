@@ -1,4 +1,4 @@
-"""The CPU seconds and the bytes of each attempt, from which the service learns the cost of jobs."""
+"""Adds the CPU seconds and the bytes of each attempt, from which the service learns the cost of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs that a worker has run before an attempt and beside it, which the cost of jobs depends on."""
+"""Adds the jobs that a worker has run before an attempt and beside it, because the cost of a job depends on them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The figures of snapshots over which the metrics sum, as columns that the database derives from the summaries.
+"""Adds the figures of snapshots that the metrics add up, as columns that the database derives from the summaries.
 
-Replicas of earlier versions do not name the columns, and the database fills them all the same.
+Replicas of earlier versions do not name these columns, but the database fills them.
 """
 
 from __future__ import annotations

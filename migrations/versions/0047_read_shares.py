@@ -1,4 +1,5 @@
-"""The tables that share the reads that may cost more than their objective allows, and which of them wait."""
+"""Adds the state of tables whose reads may cost more than the objective allows, because few of all reads concern
+them."""
 
 from __future__ import annotations
 

@@ -128,21 +128,21 @@ def has_ended(job: Json) -> bool:
 
 
 def has_reached(job: Json, step: str) -> bool:
-    """Whether the job is in this step or has ended: a short step may end before it is seen."""
+    """Returns whether the job is in this step or has ended, because a short step may end before it is seen."""
     return has_ended(job) or (job["progress"] or {"step": ""})["step"].startswith(step)
 
 
 def _child(parent: int, words: bytes) -> int | None:
     """Returns the process id of the child with these bytes in its command line; the service has other children, too."""
     for pid in children(parent):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # The process has ended.
             if words in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return pid
     return None
 
 
 def children(parent: int) -> list[int]:
-    """Process ids, by what /proc says of each process's parent."""
+    """Returns the process ids of all children of these processes, by /proc."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

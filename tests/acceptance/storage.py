@@ -73,6 +73,7 @@ def _instants(base: Path) -> set[str]:
 
 
 def _timeline(base: Path) -> list[re.Match[str]]:
-    folder = base / ".hoodie" / "timeline"  # of table version 8 and later
+    # Table version 8 and later have this folder.
+    folder = base / ".hoodie" / "timeline"
     names = [path.name for path in (folder if folder.exists() else base / ".hoodie").iterdir() if path.is_file()]
     return [match for name in names if (match := _ENTRY.match(name))]

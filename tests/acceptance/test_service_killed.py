@@ -1,4 +1,4 @@
-"""kill -9 of the service: its worker does not outlive it, and the next service on the database finishes the job."""
+"""After a `kill -9` of the service its worker ends, too, and the next service on the database finishes the job."""
 
 from __future__ import annotations
 

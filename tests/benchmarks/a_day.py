@@ -2,9 +2,9 @@
 
     python tests/benchmarks/a_day.py --tables 1000 --json
 
-As in `control_plane.py` 1 % of the tables commit each minute. The service's own code polls, decides, leases and prunes.
-Only the worker is simulated: it writes the instants of compactions and cleanings. Rows are kept for the days in the
-settings, so the final size is computed from the growth of a day.
+Each minute 1 % of the tables commit, as in `control_plane.py`. The service's own code polls, decides, leases and
+prunes. Only the worker is simulated: it writes the instants of compactions and cleanings. Rows are kept for the days in
+the settings, so the final size is computed from the growth of a day.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ PRUNE_EVERY_MINUTES = 10
 
 @dataclass
 class Figures:
-    """Sizes are in bytes; `settled` is the final size, when each row is kept for the time in the settings."""
+    """Sizes are in bytes; `settled` is the size at which the database stops growing, because rows are deleted after the
+    time in the settings."""
 
     tables: int
     hours: float

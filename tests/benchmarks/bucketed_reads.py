@@ -4,7 +4,7 @@
         [--warm-up 2]
 
 Both ways run in one session on the same two tables of 8 and 16 buckets, by turns; a figure is the median of the rounds,
-and a ratio that of the ratios within each round. Planning counts: each way begins with the paths of the tables.
+and a ratio the median of the ratios within each round. Planning counts: each way begins with the paths of the tables.
 `skewed` keys put the share of the rows into one bucket. The JVM has Java's usual settings, as in a session of a user,
 and compiles for some runs of each way, which the rounds of the warming up leave out.
 """
@@ -48,8 +48,8 @@ _USUAL_COMPILER = " ".join(
 
 @dataclass(frozen=True)
 class Round:
-    """The cost of all, that of the plan as far as the call makes it, and its messages to the JVM; the most memory that
-    a task had for sorts and hash maps, and what the tasks spilled, in bytes."""
+    """The cost of one read: in all, for the plan as far as the call makes it, and the number of messages to the JVM.
+    Also the most memory that a task had for sorts and hash maps, and what the tasks spilled, in bytes."""
 
     whole: process_tree.Cost
     planning: process_tree.Cost
@@ -132,7 +132,7 @@ def main() -> None:
 
 @contextmanager
 def _messages(spark: Any) -> Iterator[list[str]]:
-    """Yields the messages of this process to the JVM, except those that it has forgotten an object."""
+    """Yields the messages of this process to the JVM, except the notes that Python has released an object."""
     client, found = spark.sparkContext._gateway._gateway_client, []
     send = client.send_command
 
@@ -180,7 +180,7 @@ def _table(spark: Any, path: str, rows: int, buckets: int, keys: str, share: flo
 
 def _keys(spark: SparkSession, rows: int, keys: str, share: float) -> DataFrame:
     if keys == "random":
-        # A digest is in no order, and as long as many real keys.
+        # Digests have no order, and are as long as many real keys.
         return spark.range(rows).select(F.substring(F.md5(F.col("id").cast("string")), 1, 16).alias("id"))
     if keys == "sorted":
         return spark.range(rows).select(F.col("id").cast("string").alias("id"))

@@ -6,13 +6,13 @@ Writers: `batch` writes DataFrame upserts and repeats those that conflict (OCC, 
 of buckets). Option `--overlapping` adds a second writer to other partitions, so there is hardly a moment without a
 write in flight. `0.15`, `1.0.2` and `1.1.1` are such writers with that version of Hudi. `stream` is Hudi's streaming
 sink. `sql` is one session of Spark SQL statements; `--careless` without the options that keep it fresh. `flink` is a
-job on a real cluster that the service stops for each hand-over, and this script starts again; `flink-state` is one with
-Flink's default index.
+job on a real cluster that the service stops for each hand-over, and this script starts again; `flink-state` is such a
+job with Flink's default index.
 
-All have the options that the service prints. `--zone` and `--skew-seconds` are of the writer's processes alone.
-`--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started again on
-its database. `--submitted` submits other jobs one after the other meanwhile: index builds and drops, and on tables with
-buckets other numbers of buckets. The policy then compacts the metadata table, too.
+All have the options that the service prints. `--zone` and `--skew-seconds` apply only to the writer's processes.
+`--kills` is the number of SIGKILLs of the service or its worker, in turn and at random moments; a killed service is
+started again on its database. `--submitted` submits other jobs one after the other meanwhile: index builds and drops,
+and on tables with buckets other numbers of buckets. The policy then compacts the metadata table, too.
 
 The exit code is 0 only if three checks succeed. First, the table has exactly the acknowledged rows, read by the
 metadata table, by listing and with the writer's own version of Hudi (except Flink's). Second, an audit finds nothing.

@@ -60,8 +60,8 @@ def prepare(folder: Path, tables: int, settings: dict[str, str]) -> None:
 
 
 def measure(folder: Path, settings: dict[str, str], times: int) -> dict[str, dict[str, float]]:
-    """Returns by sort of call: milliseconds of CPU of the service's process, the thread that answers, and on the
-    clock (median)."""
+    """Returns for each sort of call the median milliseconds: CPU time of the service's process, CPU time of the thread
+    that answers, and time on the clock."""
     engine = open_engine(settings["database"])
     ids = [f"tbl_t{number:06d}" for number in range(looked_at(engine))]
     found = {}

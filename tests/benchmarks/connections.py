@@ -1,4 +1,5 @@
-"""Messages per second over our reused connections, and over httpcore's own pool on the same guarded backend.
+"""Measures messages per second over our reused connections, and over httpcore's own pool with the same check of
+addresses.
 
 python tests/benchmarks/connections.py --receivers 1
 python tests/benchmarks/connections.py --receivers 200 --at-once 64

@@ -11,7 +11,7 @@ workers without Spark, and clients make every sort of call. The default numbers 
 its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 
 The callers run in four processes. In one process their threads would wait for each other, and count that as time of the
-service. The callers share the processors with the service all the same: a time of a call includes the caller's own
+service. The callers still share the processors with the service: the time of a call includes the caller's own
 work, about a millisecond, and its wait for a processor. `callers_cpu_share` says how much of a core they take.
 """
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COMMITS_BEFORE = 20
-_SWITCH_SECONDS = 0.0005  # that of the service; with Python's 5 ms threads would wait for each other
+_SWITCH_SECONDS = 0.0005  # The service has the same; with Python's 5 ms threads would wait for each other.
 _forks = multiprocessing.get_context("fork")
 PARTITIONS = ("dt=2026-01-01", "dt=2026-01-02")
 BUCKETS = 4
@@ -72,7 +72,7 @@ BUCKETS = 4
 
 @dataclass
 class Times:
-    """Seconds."""
+    """The distribution of the times of calls, in seconds."""
 
     count: int
     p50: float
@@ -189,7 +189,7 @@ class Callers:
             for number in count():
                 if self._ended.wait(pause):
                     return
-                with suppress(httpx.HTTPError):  # `_timed` has counted it
+                with suppress(httpx.HTTPError):  # `_timed` has counted the failure.
                     step(number, clients[number % len(clients) :] + clients[: number % len(clients)])
 
         self._threads.append(threading.Thread(target=run, daemon=True))

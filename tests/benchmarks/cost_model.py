@@ -5,10 +5,10 @@
 
 Each table, a copy of one of several shapes, gets a compaction, a clustering, an expansion and a cleaning, one job after
 the other, by a daemon with a worker of one slot: 200 jobs. More `--slots` give as many tables their jobs beside
-each other. The model learns from the attempts as the service has stored them. Errors are those for tables held out: a
-fifth of the tables of each shape (`of_tables`), or all tables of a shape, whose size is then new to the model
-(`of_shapes`). `without circumstances` is the first of these if the model does not know how warm and how busy the worker
-was. Each is a median of absolute errors, as a share of what a job took.
+each other. The model learns from the attempts as the service has stored them. Errors are measured on tables that were
+left out of the learning: a fifth of the tables of each shape (`of_tables`), or all tables of a shape, whose size is
+then new to the model (`of_shapes`). `without circumstances` is the first of these if the model does not know how warm
+and how busy the worker was. Each is a median of absolute errors, as a share of what a job took.
 
 `alike` is what no model can avoid: the same error, if the median of the same kind of job on tables of the same shape
 were expected. On a machine with other work only CPU seconds mean anything; `seconds by load` are seconds divided by the
@@ -58,8 +58,8 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """A job: what it worked on, and what it took. `number` is that of its table among those of its shape. `load` is the
-    number of processes that wanted to run before it began, for each core."""
+    """A job: what it worked on, and what it took. `number` is the number of its table among the tables of its shape.
+    `load` is the number of processes that wanted to run before it began, for each core."""
 
     shape: str
     number: int
@@ -127,8 +127,8 @@ def _stored(folder: Path) -> list[tuple[Any, ...]]:
 def errors(
     jobs: Sequence[Measured], part: CostPart, fold: Callable[[Measured], Any], *, by_circumstances: bool = True
 ) -> dict[str, float]:
-    """Returns the median error by kind, and of all jobs, where each fold is expected from the other ones. Without
-    `by_circumstances` the model knows those of no job."""
+    """Returns the median error by kind, and of all jobs. The jobs of each fold are predicted from those of the other
+    folds. Without `by_circumstances` the model does not know the circumstances of any job."""
     found: dict[str, list[float]] = {}
     for held_out in dict.fromkeys(map(fold, jobs)):
         model = CostModel()

@@ -5,8 +5,9 @@ One compacts inline, one leaves compaction to the service's policy (async) and p
 plans to the service. There is a compaction every five commits.
 
 Nobody compacts the table itself with `--metadata`. One writer compacts the metadata table every ten commits, as Hudi
-does by default. For the next one a policy of the service does that every `--every` commits. The metadata table of the
-last one is always compact: a job compacts it before each commit, which does not count.
+does by default. The metadata table of the second writer is compacted by a policy of the service every `--every`
+commits. The metadata table of the third is always compact: a job compacts it before each commit, and the time of this
+job does not count.
 
 The writers take turns of `TURN` commits. A turn begins when the jobs for the previous writer have ended, so the service
 only works beside the writer for which it works.

@@ -52,12 +52,12 @@ REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, fl
     HUDI: variants.hudi_rescale,
     OVERWRITE: variants.overwrite,
 }
-WARM_UP_ROWS, WARM_UPS = 40_000, 10  # a worker is a long-lived process
+WARM_UP_ROWS, WARM_UPS = 40_000, 10  # A worker is a long-lived process.
 
 
 @dataclass
 class Measured:
-    """One variant with one codec. Sizes in bytes; `steps` are seconds of our job's steps."""
+    """The cost of one variant with one codec. Sizes are in bytes; `steps` are the seconds of our job's steps."""
 
     variant: str
     codec: str

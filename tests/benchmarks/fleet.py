@@ -71,8 +71,8 @@ class Small:
 
 SHAPES = {
     "a": Small(30_000, 4, 1),  # 4 file slices, 6 MB
-    "b": Small(4_000, 1, 1),  # 1 of 1 MB
-    "c": Small(10_000, 5, 10),  # 50 of 100 KB, beside their Bloom filters
+    "b": Small(4_000, 1, 1),  # 1 file slice of 1 MB
+    "c": Small(10_000, 5, 10),  # 50 file slices of 100 KB, and their Bloom filters
 }
 
 
@@ -170,7 +170,7 @@ def options(base: Path, shape: Small, *, has_index: bool = True) -> dict[str, st
     return writer_options(base, num_buckets=shape.buckets if has_index else None) | more
 
 
-# -- ours
+# -- our side
 
 
 def ours(fleet: Fleet, folder: Path, kinds: list[str], slots: int, tables: int, warm_up: int) -> list[Figures]:
@@ -209,7 +209,7 @@ def _run(daemon: Daemon, kind: str, ids: list[str]) -> None:
         assert not job["result"].get("nothing_to_do"), job
 
 
-# -- Hudi's
+# -- Hudi's side
 
 
 def hudis(spark: SparkSession, fleet: Fleet, folder: Path, kind: str, tables: int, warm_up: int) -> Figures:

@@ -46,7 +46,7 @@ _MIB = 1024 * 1024
 
 @dataclass
 class Phase:
-    """`memory` in bytes, of all processes of the service."""
+    """One part of the run; `memory` is that of all processes of the service, in bytes."""
 
     commits: int
     missed: int
@@ -87,9 +87,9 @@ def _many_entries(base: Path) -> None:
 def _properties_of(content: bytes) -> Callable[[Path], None]:
     def attack(base: Path) -> None:
         properties = base / ".hoodie" / "hoodie.properties"
-        properties.unlink()  # a link to that of all tables
+        properties.unlink()  # The file is a link to the file of all tables.
         properties.write_bytes(content)
-        _commit_of(b"{}")(base)  # or nobody reads them
+        _commit_of(b"{}")(base)  # The service reads them after a commit.
 
     return attack
 

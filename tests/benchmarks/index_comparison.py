@@ -52,7 +52,7 @@ INDEXES: Mapping[str, Mapping[str, str]] = {
     "simple": {"hoodie.index.type": "SIMPLE"},
     "record": {"hoodie.index.type": "RECORD_INDEX", **_RECORD},
 }
-# Heartbeats outlive minutes without CPU time, as on a machine that others use too.
+# Heartbeats stay valid during minutes without CPU time, which happen on a machine that others use too.
 _PATIENT = {"hoodie.client.heartbeat.interval_in_ms": "600000", "hoodie.clean.failed.writes.policy": "EAGER"}
 
 _BY_ANOTHER_COLUMN = {

@@ -123,7 +123,7 @@ def _threads(process: Path) -> int:
     ends it a minute later (`ThreadUtils.newDaemonCachedThreadPool`): their number follows the jobs of that minute."""
     names = []
     for each in (process / "task").iterdir():
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # The process has ended.
             names.append((each / "comm").read_text())
     return sum(not name.startswith("block-manager-") for name in names)
 

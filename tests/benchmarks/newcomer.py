@@ -3,8 +3,8 @@
     python tests/benchmarks/newcomer.py [--json]
 
 The home has no cache of pip, Ivy or Hudi's bundle. The table is a merge-on-read table with a bucket index and eleven
-commits that nobody compacted; it is written before the clock starts. The table counts as healthy when the policy's
-compaction and cleaning have ended, and `groundskeeper problems` finds nothing.
+commits that nobody compacted; it is written before the measurement starts. The table counts as healthy when the
+policy's compaction and cleaning have ended, and `groundskeeper problems` finds nothing.
 """
 
 from __future__ import annotations

@@ -21,15 +21,17 @@ warmed it up; `service_parts` has the parts of the worker's JVM and of all Pytho
 variants must be equal. On a machine with other work only CPU seconds mean anything.
 
 A line is printed about each minute. The figures so far, and the comparison of these, are written to
-`--results FILE` after each variant. A run with the results of an earlier one adds the variants that these lack, so
-that each variant can run alone: a session then is as warm for one as for the other. A variant that fails is told, and
-the others go on; the exit code is then 1. SIGTERM ends the run with the comparison of the variants that have ended.
+`--results FILE` after each variant. A run with the results of an earlier run adds the variants that are missing there,
+so that each variant can run alone, in a session that is as warm as for the others. If a variant fails, the script says
+so, goes on with the others, and ends with exit code 1. SIGTERM ends the run with the comparison of the variants that
+have ended.
 
 A machine is seldom equally fast for an hour. If `--together` is given, all variants run at the same time, each with a
 daemon of its own, and each event is done for one variant after the other, so a change of the machine concerns all of
 them. Twice the events need twice the time: `--together --variants objective,default --write-every 4 --query-every 6
---minutes 12`. The JVM's compiler and collector work during one query and not during the same one for another variant;
-with `--asks 2` each query is asked twice, and the cheaper one counts (`--write-every 6 --query-every 9 --minutes 18`).
+--minutes 12`. The JVM's compiler and collector may work during a query of one variant, and not during the same query of
+another; with `--asks 2` each query is asked twice, and the cheaper one counts (`--write-every 6 --query-every 9
+--minutes 18`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python tests/benchmarks/prepared_expansion.py [--rows 4000000] [--codec gzip] [--json]
 
 One table, in one run and one warm session: prepared and unprepared copies of it are expanded in turn, and the files of
-both are copied by pyarrow, as the floor of `expansion.py`. CPU seconds of all processes count. All results are checked.
+both are copied by pyarrow, as the floor of `expansion.py`. The figures are CPU seconds of all processes. All results
+are checked.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def memory(root: int, *, without: int | None = None) -> int:
     """Returns the bytes of memory of a process and all its living descendants, except one; shared pages count once."""
     total = 0
     for pid in {*tree(root)} - {without}:
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # The process has ended.
             total += int(Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0])
     return total * 1024
 

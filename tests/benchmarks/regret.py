@@ -4,11 +4,11 @@ often each table is read.
     python tests/benchmarks/regret.py [--tables 1000] [--days 14] [--shares 0.5,1,2] [--seeds 1] [--slowness 3]
         [--exponents 1.5,1.2] [--json]
 
-The fleet comes from a seeded generator (`past_fleet`). `regret` is what readers pay for logs in addition to the order
-of a clairvoyant, as a share; `first come` is the same of the order of submission. A share of 1 gives the fleet the
-slots that all jobs need if none waits. `seconds` is the CPU time of one simulation of the order of the service.
-`exponents` is what readers pay in addition if jobs are ordered by their gain, times their age and divided by their
-work, both to these powers. The order of the service has 1 and 1.
+The fleet comes from a seeded generator (`past_fleet`). `regret` is what readers pay for logs in addition to what they
+would pay under an order that knows all reads, as a share; `first come` is the same of the order of submission. A share
+of 1 gives the fleet the slots that all jobs need if none waits. `seconds` is the CPU time of one simulation of the
+order of the service. `exponents` is what readers pay in addition if jobs are ordered by their gain, times their age and
+divided by their work, both to these powers. The order of the service has 1 and 1.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def run(minutes: float, healthy: int, *, lock_hosts: bool) -> Json:
             daemon.call("PUT", "/v1/policies/*", POLICY)
             fleet = Fleet(folder, healthy, daemon, model)
             daemon.wait_for_worker()
-            time.sleep(12)  # each has been polled
+            time.sleep(12)  # Each table has been polled.
             writer = Writer(spark, list(fleet.ids.values()))
             for sick in fleet.sick:
                 sick.harm()

@@ -128,7 +128,7 @@ def _matters_to_a_rewrite(option: str) -> bool:
 
 def _warm_up(_: int) -> None:
     pa.set_cpu_count(1)
-    time.sleep(1)  # so that every process of the pool gets a task
+    time.sleep(1)  # The pause lets every process of the pool get a task.
 
 
 def _copy(source: Path, target: Path, codec: str | None) -> None:

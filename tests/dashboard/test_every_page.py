@@ -45,25 +45,25 @@ in_every_look = pytest.mark.parametrize(
 )
 
 
-def test_a_page_is_open_to_everybody(new_page: OpenPage, installation: Installation) -> None:
+def test_a_page_is_accessible(new_page: OpenPage, installation: Installation) -> None:
     others = [each for each in installation.pages if each not in ALONE]
     assert len(others) == len(installation.pages) - len(ALONE)
-    require_open_pages(new_page, installation, "light", others)
+    require_accessible_pages(new_page, installation, "light", others)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_page_is_open_to_everybody_in_every_look(new_page: OpenPage, installation: Installation, look: str) -> None:
-    require_open_pages(new_page, installation, look, installation.pages)
-
-
-def test_pages_of_each_kind_are_open_to_everybody_on_a_dark_phone(
-    new_page: OpenPage, installation: Installation
+def test_a_page_is_accessible_with_every_theme_and_size(
+    new_page: OpenPage, installation: Installation, look: str
 ) -> None:
-    require_open_pages(new_page, installation, "dark-phone", BY_PHONE)
+    require_accessible_pages(new_page, installation, look, installation.pages)
 
 
-def require_open_pages(new_page: OpenPage, installation: Installation, look: str, names: Iterable[str]) -> None:
+def test_pages_of_each_kind_are_accessible_on_a_dark_phone(new_page: OpenPage, installation: Installation) -> None:
+    require_accessible_pages(new_page, installation, "dark-phone", BY_PHONE)
+
+
+def require_accessible_pages(new_page: OpenPage, installation: Installation, look: str, names: Iterable[str]) -> None:
     page = new_page(*LOOKS[look])
     for name in names:
         page.goto("about:blank")  # The awaited element might otherwise be one of the previous page.
@@ -76,9 +76,7 @@ def require_open_pages(new_page: OpenPage, installation: Installation, look: str
 
 
 @in_every_look
-def test_the_pages_about_problems_are_open_to_everybody(
-    new_page: OpenPage, installation: Installation, look: str
-) -> None:
+def test_the_pages_about_problems_are_accessible(new_page: OpenPage, installation: Installation, look: str) -> None:
     page = new_page(*LOOKS[look])
     for path in ("problems", "problems/job-conflict"):
         page.goto(f"{installation.url}/{path}")
@@ -88,7 +86,7 @@ def test_the_pages_about_problems_are_open_to_everybody(
 
 
 @in_every_look
-def test_the_page_of_a_table_that_cannot_be_read_is_open_to_everybody(
+def test_the_page_of_a_table_that_cannot_be_read_is_accessible(
     new_page: OpenPage, faults_of: dict[Page, Faults], installation: Installation, look: str
 ) -> None:
     page = new_page(*LOOKS[look])
@@ -102,7 +100,7 @@ def test_the_page_of_a_table_that_cannot_be_read_is_open_to_everybody(
 
 
 @pytest.mark.exhaustive
-def test_the_log_in_is_open_to_everybody(new_page: OpenPage, faults_of: dict[Page, Faults], tmp_path: Path) -> None:
+def test_the_log_in_is_accessible(new_page: OpenPage, faults_of: dict[Page, Faults], tmp_path: Path) -> None:
     made = Installation(tmp_path)
     try:
         first = new_page()

@@ -49,7 +49,7 @@ def quiet(asked: Asked, page: Page, seconds: float) -> list[str]:
 
 
 def settled(asked: Asked, page: Page, seconds: float) -> bool:
-    """Whether within half a minute there is a period of this number of seconds without requests."""
+    """Returns whether within half a minute there is a period of this number of seconds without requests."""
     return any(quiet(asked, page, seconds) == [] for _ in range(int(30 / seconds)))
 
 

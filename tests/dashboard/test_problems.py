@@ -80,7 +80,7 @@ def test_every_problem_is_on_the_page_until_it_is_repaired(fleet: Fleet, page: P
 
 @pytest.mark.parametrize("has_clipboard", [True, False])
 def test_a_command_is_copied_with_the_keyboard(fleet: Fleet, page: Page, has_clipboard: bool) -> None:
-    """Browsers do not give the clipboard to pages that came without HTTPS from another machine."""
+    """Browsers let a page write to the clipboard only if it came by HTTPS or from the same machine."""
     name = next(policy_cannot_act(fleet))
 
     def problems() -> list[dict[str, Any]]:

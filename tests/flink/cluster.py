@@ -265,7 +265,7 @@ class FlinkCluster:
     def _overview(self) -> Json:
         try:
             return self.get("/overview")
-        except (httpx.TransportError, AssertionError):  # the JobManager is still starting
+        except (httpx.TransportError, AssertionError):  # The JobManager is still starting.
             return {}
 
     def _until(self, holds: Callable[[], bool], what: str, seconds: float = 0.0) -> None:

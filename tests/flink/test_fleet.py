@@ -94,7 +94,7 @@ class SparkWriter:
         try:
             while not self._ended.wait(1.0):
                 self._write()
-        except BaseException as error:  # told by `end`
+        except BaseException as error:  # `end` raises this error.
             self.error = error
 
     def _write(self) -> None:

@@ -85,7 +85,7 @@ def test_a_job_goes_on_in_the_version_that_its_table_was_given(
 
     run_job(spark, base, "upgrade", {"to_version": to}, declared=DECLARED)
 
-    # After an upgrade the options may still name the version before; with these a job would undo the other direction.
+    # After an upgrade the options may still name the old version. After a downgrade such options would undo the change.
     now = {} if to > version else {"hoodie.write.table.version": str(to), "hoodie.write.auto.upgrade": "false"}
     goes_on(flink, spark, replace(job, options={**job.options, **now}), saved)
     assert hudi_table(spark, base, INDEX).version == to

@@ -76,7 +76,7 @@ def finished(flink: FlinkCluster, base: Path, job: FlinkJob) -> None:
         time.sleep(0.05)
 
 
-def test_one_that_hides_its_own_rows_is_found_and_rolled_back(
+def test_an_overwrite_that_hides_its_own_rows_is_found_and_rolled_back(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
@@ -110,7 +110,7 @@ def test_one_that_hides_its_own_rows_is_found_and_rolled_back(
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_one_after_and_in_the_midst_of_a_job_is_the_last_word(
+def test_the_rows_of_an_overwrite_after_or_during_a_job_are_those_that_remain(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "numbers"

@@ -93,7 +93,7 @@ def _read(files: Iterable[str]) -> Iterable[Stored]:
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_they_are_expanded_and_the_job_goes_on(
+def test_tables_partitioned_by_time_are_expanded_and_the_job_goes_on(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "numbers"
@@ -108,7 +108,7 @@ def test_they_are_expanded_and_the_job_goes_on(
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_they_adopt_a_bucket_index_and_give_it_up_and_the_job_goes_on(
+def test_tables_partitioned_by_time_adopt_a_bucket_index_and_give_it_up(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "numbers"

@@ -67,7 +67,7 @@ def rows_of(flink: FlinkCluster, job: FlinkJob, name: str, **options: str) -> li
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_it_reads_each_row_once_unless_it_skips_clusterings_of_copy_on_write(
+def test_a_streaming_query_reads_each_row_once_unless_it_skips_clusterings(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "numbers"

@@ -35,7 +35,7 @@ class Reading(FlinkJob):
     """A job that ends after it has written all rows of another table into its own one."""
 
     table_name: str = "read"
-    of: str = ""  # the other table's DDL; its name there is `lake`
+    of: str = ""  # The statement that creates the other table, whose name there is `lake`.
 
     def settings(self) -> dict[str, str]:
         return {**super().settings(), "execution.runtime-mode": "batch"}

@@ -76,7 +76,8 @@ def flood(address: tuple[str, int], count: int, says: bytes) -> Iterator[list[so
         opened = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(count)]
         for each in opened:
             with ExitStack() as ignoring:
-                ignoring.push(lambda kind, *_: kind is not None and issubclass(kind, OSError))  # it was closed already
+                # The server may have closed the connection already.
+                ignoring.push(lambda kind, *_: kind is not None and issubclass(kind, OSError))
                 each.sendall(says)
         yield opened
 
@@ -202,7 +203,7 @@ def test_two_thousand_incomplete_requests_delay_nobody(tmp_path: Path) -> None:
 def test_a_service_without_descriptors_says_so_once_and_recovers(tmp_path: Path) -> None:
     with Serving(tmp_path) as service:
         address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
-        time.sleep(3)  # by now the service has opened all files that it needs
+        time.sleep(3)  # After this time the service has opened all files that it needs.
         before = service.log.stat().st_size
         # The service has set its limits when it could open more files.
         hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[1]

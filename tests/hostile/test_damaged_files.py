@@ -65,7 +65,7 @@ def readers() -> Iterator[ReaderPool]:
 @pytest.fixture(params=[EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.exhaustive)])
 def attempt(readers: ReaderPool, request: pytest.FixtureRequest) -> Callable[..., None]:
     def attempt(reader: Callable[..., None], files: Sequence[bytes], *rest: Any) -> None:
-        readers.run(reader, files[0], *rest)  # undamaged
+        readers.run(reader, files[0], *rest)  # The reader accepts the undamaged file.
 
         @settings(
             max_examples=request.param,
@@ -120,39 +120,41 @@ def parquet(rows: dict[str, list[Any]], **options: Any) -> bytes:
     return out.getvalue()
 
 
-def test_damaged_metadata(attempt: Callable[..., None], tmp_path: Path) -> None:
+def test_damaged_metadata_give_a_value_or_a_declared_error(attempt: Callable[..., None], tmp_path: Path) -> None:
     attempt(reading.metadata, instants(tmp_path))
 
 
-def test_damaged_properties(attempt: Callable[..., None], table: SmallTable) -> None:
+def test_damaged_properties_give_a_value_or_a_declared_error(attempt: Callable[..., None], table: SmallTable) -> None:
     content = (table.base / ".hoodie" / "hoodie.properties").read_bytes()
     odd = content + b"hoodie.table.recordkey.fields=a,b\\u00e9\nhoodie.table.name: t\\\n  x\n!c\nk\\=1 v\\u\n"
     attempt(reading.properties, [content, odd], str(table.base))
 
 
-def test_damaged_names_in_the_timeline(attempt: Callable[..., None]) -> None:
+def test_damaged_names_in_the_timeline_give_a_value_or_a_declared_error(attempt: Callable[..., None]) -> None:
     times = "20260101120000000", "20260101120001000"
     names = [f"{times[0]}_{times[1]}.deltacommit", f"{times[0]}.commit.requested", f"{times[0]}.inflight"]
     attempt(reading.timeline_name, [name.encode() for name in names])
 
 
-def test_damaged_names_of_files(attempt: Callable[..., None]) -> None:
+def test_damaged_names_of_files_give_a_value_or_a_declared_error(attempt: Callable[..., None]) -> None:
     names = [base_file(bucket_id(7), "20260101120000000"), log_file(bucket_id(7), "20260101120000000")]
     attempt(reading.file_name, [name.encode() for name in names])
 
 
-def test_damaged_hashing_configs(attempt: Callable[..., None]) -> None:
+def test_damaged_hashing_configs_give_a_value_or_a_declared_error(attempt: Callable[..., None]) -> None:
     rules = ["city=Berlin/.*,8;.*,4", r"^day=\d{4}-(0[1-9]|1[012])$,16", ""]
     configs = [{"rule": "regex", "expressions": each, "defaultBucketNumber": 4} for each in rules]
     attempt(reading.hashing_config, [json.dumps(config).encode() for config in configs])
 
 
-def test_damaged_record_keys(attempt: Callable[..., None]) -> None:
+def test_damaged_record_keys_give_a_value_or_a_declared_error(attempt: Callable[..., None]) -> None:
     attempt(reading.record_keys, [b"id:1,city:Berlin", b"id:__null__,city:__empty__", b"4711"])
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "zstd"])
-def test_damaged_base_files(attempt: Callable[..., None], table: SmallTable, codec: str) -> None:
+def test_damaged_base_files_give_a_value_or_a_declared_error(
+    attempt: Callable[..., None], table: SmallTable, codec: str
+) -> None:
     name = base_file(bucket_id(0), "001")
     table.commit("001", {"p": {name: 0}})
     keys = [f"id:{number}" for number in range(100)]
@@ -161,7 +163,7 @@ def test_damaged_base_files(attempt: Callable[..., None], table: SmallTable, cod
     attempt(reading.base_file, files, str(table.base), f"p/{name}")
 
 
-def test_damaged_archives(attempt: Callable[..., None], table: SmallTable) -> None:
+def test_damaged_archives_give_a_value_or_a_declared_error(attempt: Callable[..., None], table: SmallTable) -> None:
     table.commit("001")
     table.commit("003")
     table.archive("001", "003")

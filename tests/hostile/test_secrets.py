@@ -154,7 +154,7 @@ def test_a_secret_is_found_nowhere_but_in_the_work_order_of_a_leased_job(daemon:
     result = Result(Outcome.FAILED, error=Problem("hudi-error", "A Hudi operation failed", ERROR))
     call("POST", f"/v1/worker/leases/{job}/result", json={"attempt": 1, "result": result.to_json()})
     assert call("GET", f"/v1/jobs/{job}").json()["error"]["detail"].count(MASK) == 2
-    time.sleep(2)  # polls, decisions, deliveries
+    time.sleep(2)  # The time is enough for polls, decisions and deliveries.
     ids = {"table_id": made.json()["id"], "job_id": job, "webhook_id": webhook}
     for address, operations in call("GET", "/openapi.json").json()["paths"].items():
         if "get" in operations and address != "/v1/events":

@@ -64,7 +64,7 @@ def test_a_lease_belongs_to_the_token_and_the_worker_that_took_it(
     job = _leased(client, owner)
 
     assert _beat(client, job, owner, worker_id="w1") == "continue"
-    assert _beat(client, job, owner) == "continue"  # a worker of an earlier version
+    assert _beat(client, job, owner) == "continue"  # A worker of an earlier version sends no id.
     assert _beat(client, job, owner, worker_id="w2") == "lost"
     assert _beat(client, job, other, worker_id="w1") == "lost"
     result = {"attempt": 1, "worker_id": "w1", "result": {"outcome": "failed"}}
@@ -76,7 +76,7 @@ def test_a_worker_joins_only_the_groups_of_its_token(
     client: TestClient, token: Callable[..., tuple[str, dict[str, str]]]
 ) -> None:
     _, large = token(Role.WORKER, "large", "huge")
-    _, early = token(Role.WORKER)  # of an earlier version
+    _, early = token(Role.WORKER)  # A token of an earlier version names no group.
 
     def ask(group: str, headers: dict[str, str]) -> int:
         body = {"worker_id": "w", "worker": {"group": group}}

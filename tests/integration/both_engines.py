@@ -46,7 +46,8 @@ class Compacted:
 def compacted(
     spark: SparkSession, base: Path, engine: str, *, index: BucketIndex | None = INDEX, **params: Any
 ) -> Compacted:
-    """Compacts a copy of the table, without the lock: a writer may be about to release it."""
+    """Compacts a copy of the table. The copy has no lock file, because a writer may be about to release the original's
+    lock."""
     copy = base.parent / engine / base.name
     shutil.copytree(base, copy, ignore=shutil.ignore_patterns("lock", ".lock.crc"))
     result = run_job(spark, copy, "compaction", {"engine": engine, **params}, index=index)

@@ -30,8 +30,8 @@ _OPTIONS = "options.json"
 
 @dataclass(frozen=True)
 class Line:
-    """One batch in the ledger: the ids less than `below` existed after it, and these ids were written; `error` if Hudi
-    failed."""
+    """One batch in the ledger. `ids` were written, and after the batch all ids less than `below` exist. `error` is
+    Hudi's error if the batch failed."""
 
     number: int
     ids: tuple[int, ...]

@@ -39,8 +39,8 @@ class Death:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Options that a process needs besides the jars of the test's own session; `storage` are Hadoop's options, `heap`
-    is the most of its JVM."""
+    """Options that a process needs besides the jars of the test's own session; `storage` are Hadoop's options, and
+    `heap` is the maximum heap of its JVM."""
 
     java_options: str = ""
     storage: Mapping[str, str] = field(default_factory=dict)

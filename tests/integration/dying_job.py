@@ -1,4 +1,4 @@
-"""A job whose attempts end early: each is killed, or loses its lease between two steps, which leaves the same."""
+"""A job whose attempts end early: each is killed, or loses its lease between two steps. Both leave the same files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def cases(names: str, short: tuple[Any, ...], long: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """Makes the cases of a test whose attempts die, with `spares` for `DyingJob`: none in the short one, in which an
-    attempt loses its lease. The attempts of the long ones are killed."""
+    """Makes the cases of a test whose attempts die. In the `short` case an attempt loses its lease, and `DyingJob`
+    needs no `spares`. In the `long` cases the attempts are killed."""
     killed = (pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in long)
     return pytest.mark.parametrize((*names.split(), "is_killed"), [(*short, False), *killed])
 
@@ -68,8 +68,8 @@ class DyingJob:
         return perform_order(self._spark, self._order)
 
     def overtake(self, patch: pytest.MonkeyPatch, owner: type, method: str, point: dict[str, Any]) -> None:
-        """Lets the first attempt, which is not one of these, freeze in a method: meanwhile the next attempt dies at the
-        point, and has not given its lock back. Then the method raises a HudiError."""
+        """Lets an attempt that the caller starts freeze in a method. Meanwhile the next attempt dies at the point, and
+        has not given its lock back. Then the method raises a HudiError."""
 
         def frozen(*_: object) -> None:
             patch.undo()

@@ -198,7 +198,7 @@ def prepared(base: Path, key: str, write: Callable[[Path], Any]) -> Any:
 
 
 def _copy_written(spark: SparkSession, base: Path, options: dict[str, str], count: int, updates: int) -> None:
-    """The table of the shape is the one with an update less, and one more."""
+    """Copies the table of this shape. A table with updates is made from the copy that has one update less."""
 
     def write(path: Path) -> None:
         if updates:

@@ -89,7 +89,7 @@ def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
 
 
 def forget_inflight(base: Path, instant: str) -> None:
-    """Shows the plan as requested, which a runner sees that begins at the same time as another one."""
+    """Shows the plan as requested, as a runner sees it that begins at the same time as another runner."""
     for path in [
         *(base / ".hoodie").glob(f"*{instant}*inflight*"),
         *(base / ".hoodie").glob(f"*/*{instant}*inflight*"),
@@ -100,7 +100,7 @@ def forget_inflight(base: Path, instant: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("by_markers", [True, False])
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_clustering_that_was_rolled_back_after_its_completion(
+def test_a_clustering_that_was_rolled_back_after_its_completion_is_found(
     spark: SparkSession, base: Path, version: int, by_markers: bool
 ) -> None:
     instant = small_files(spark, base, table_type=COW, version=version)
@@ -128,7 +128,7 @@ def test_a_clustering_that_was_rolled_back_after_its_completion(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
-def test_a_plan_that_two_runners_have_completed(spark: SparkSession, base: Path, version: int) -> None:
+def test_a_plan_that_two_runners_have_completed_is_found(spark: SparkSession, base: Path, version: int) -> None:
     instant = small_files(spark, base, table_type=COW, version=version)
     one, other = Runner(spark, base), Runner(spark, base)
     first = one.execute(instant)
@@ -154,7 +154,7 @@ def test_a_plan_that_two_runners_have_completed(spark: SparkSession, base: Path,
 
 
 @pytest.mark.exhaustive
-def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: SparkSession, base: Path) -> None:
+def test_a_completed_plan_whose_files_another_runner_has_rolled_back_is_found(spark: SparkSession, base: Path) -> None:
     instant = small_files(spark, base, table_type=COW)
     one, other = Runner(spark, base), Runner(spark, base)
     executed = one.execute(instant)
@@ -204,7 +204,7 @@ def test_files_whose_replacement_was_archived_before_their_writer_are_not_missed
 
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
-def test_rows_that_column_statistics_hide(spark: SparkSession, tmp_path: Path, version: int) -> None:
+def test_rows_that_column_statistics_hide_are_found(spark: SparkSession, tmp_path: Path, version: int) -> None:
     """Statistics of columns with NaN or with values over 4 KB hide rows (Hudi #18754, #18755)."""
     options = {"hoodie.metadata.index.column.stats.enable": "true"}
     hiding = tmp_path / "hiding"
@@ -240,7 +240,7 @@ def test_a_log_with_the_instant_of_an_earlier_commit_is_left_to_the_write_in_fli
         assert found(spark, base, index=INDEX) == {}
 
 
-def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, base: Path) -> None:
+def test_a_base_file_with_other_rows_than_its_commit_says_is_found(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, table_type=COW, partitioned=False)
     one, other = sorted(base.glob("*.parquet"))[:2]
     shutil.copyfile(other, one)
@@ -249,7 +249,7 @@ def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, b
 
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
-def test_rows_of_a_commit_that_was_rolled_back_while_a_compaction_read_them(
+def test_rows_of_a_commit_that_was_rolled_back_during_a_compaction_are_found(
     spark: SparkSession, base: Path, version: int
 ) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, version=version, metadata=False)
@@ -266,7 +266,7 @@ def test_rows_of_a_commit_that_was_rolled_back_while_a_compaction_read_them(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_rows_of_a_commit_that_was_rolled_back_while_a_clustering_read_them(
+def test_rows_of_a_commit_that_was_rolled_back_during_a_clustering_are_found(
     spark: SparkSession, base: Path, version: int
 ) -> None:
     shape: dict[str, Any] = {"num_buckets": None, "table_type": COW, "version": version, "metadata": False}
@@ -306,9 +306,7 @@ def test_an_incremental_reader_misses_one_of_two_commits_with_the_same_completio
 
 
 @pytest.mark.exhaustive
-def test_logs_of_a_commit_whose_clock_was_set_back_before_the_base_file_of_their_slice(
-    spark: SparkSession, base: Path
-) -> None:
+def test_logs_that_a_clock_set_back_has_put_into_an_older_slice_are_found(spark: SparkSession, base: Path) -> None:
     """The test renames the completed instant; readers go by the time of completion in its name."""
     options = tables.write_table(spark, base, count=60, updates=1, partitioned=False)
     run_job(spark, base, "compaction")
@@ -353,7 +351,9 @@ def test_a_clean_at_the_time_of_a_commit_takes_its_files_out_of_the_metadata_tab
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("bytes_left", [0, 700])
-def test_a_replacement_whose_commit_was_written_in_part(spark: SparkSession, base: Path, bytes_left: int) -> None:
+def test_a_replacement_whose_commit_was_written_in_part_is_found(
+    spark: SparkSession, base: Path, bytes_left: int
+) -> None:
     """Hudi lists no file slices while it cannot read the file."""
     tables.write_table(spark, base, count=60, partitioned=False, table_type=COW)
     run_job(spark, base, "clustering", {"sort_by": ["city"]})
@@ -367,7 +367,7 @@ def test_a_replacement_whose_commit_was_written_in_part(spark: SparkSession, bas
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_rows_that_were_written_to_the_file_groups_of_a_clustering_meanwhile(
+def test_writes_to_the_file_groups_of_a_running_clustering_are_found(
     spark: SparkSession, base: Path, version: int
 ) -> None:
     """The table has as many rows as before, in their older versions."""
@@ -388,7 +388,7 @@ def test_rows_that_were_written_to_the_file_groups_of_a_clustering_meanwhile(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_first", [True, False])
-def test_rows_of_an_overwritten_table_that_a_clustering_of_hudi_brings_back(
+def test_overwritten_rows_that_a_clustering_of_hudi_brings_back_are_found(
     spark: SparkSession, base: Path, *, is_first: bool
 ) -> None:
     """The overwrite completes before the clustering, which had been planned while it was in flight, or after it."""
@@ -424,7 +424,7 @@ def test_a_table_without_commits_is_clean(spark: SparkSession, base: Path) -> No
 
 
 @pytest.mark.exhaustive
-def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, base: Path) -> None:
+def test_instants_of_a_writer_in_another_time_zone_are_found(spark: SparkSession, base: Path) -> None:
     """The test renames the instants on the timeline; the storage's times remain unchanged."""
     tables.write_table(spark, base, count=200, updates=4, partitioned=False)
     time.sleep(2.5)  # If they were closer together, both could have been running concurrently.

@@ -83,7 +83,7 @@ def refusals(spark: SparkSession, base: Path, **more: Any) -> set[str]:
         {"hoodie.metadata.record.index.enable": "true"},
     ],
 )
-def test_other_shapes_are_resized(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
+def test_tables_of_other_shapes_are_resized(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
     options = write(spark, base, **shape)
     before = snapshot(spark, base)
     place = PARTITION if shape.get("partitioned", True) else ""
@@ -116,7 +116,7 @@ def test_one_bucket_of_a_composite_key_proves_no_hash_fields(spark: SparkSession
 
 
 @pytest.mark.exhaustive
-def test_what_cannot_be_resized_is_refused(spark: SparkSession, tmp_path: Path, base: Path) -> None:
+def test_a_resize_that_cannot_be_done_safely_is_refused(spark: SparkSession, tmp_path: Path, base: Path) -> None:
     write_table(spark, tmp_path / "simple", count=60)
     assert refusals(spark, tmp_path / "simple") == {"no-consistent-hashing"}
     write(spark, base, version=6)

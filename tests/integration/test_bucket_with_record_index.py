@@ -1,4 +1,5 @@
-"""A record index beside a bucket index on merge-on-read tables: what Hudi 1.2 leaves out of it, an audit tells."""
+"""A record index beside a bucket index on merge-on-read tables: an audit finds the keys that Hudi 1.2 leaves out of the
+record index."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_keys_with_equal_hashes_are_not_taken_for_equal(
 
 
 def test_a_condition_reaches_the_files_and_no_log_is_missed(spark: SparkSession, tables: tuple[Table, Table]) -> None:
-    """Rows of the left table have in a log ten times their value of the base file, where it is at most 600."""
+    """In the left table, rows whose value in the base file is at most 600 have ten times this value in a log."""
     where = F.col("v") > 1000, F.col("w") > 400
     found = bucketed.join(spark, *tables, ["id"], "full", columns=(["v"], ["w"]), where=where)
     sides = [spark.read.format("hudi").load(table.path).where(only) for table, only in zip(tables, where, strict=True)]
@@ -216,7 +216,9 @@ def test_a_wrong_number_of_buckets_is_an_error_and_no_wrong_answer(
         bucketed.group_by(spark, wrong, ["id"], [F.count("*")]).rows.collect()
 
 
-def test_what_is_not_co_located_falls_back_with_the_reason(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+def test_tables_that_are_not_co_located_fall_back_with_the_reason(
+    spark: SparkSession, tables: tuple[Table, Table]
+) -> None:
     left, right = tables
     reasons = {
         "hash fields differ": bucketed.join(spark, left, Table(right.path, ("w",), 8), ["id"]),

@@ -34,7 +34,7 @@ def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, 
 
     tables.upsert(tables.rows(spark, 0, 10, ts=1), base, options)
     kept, second = table.commits()
-    assert kept.rows is first.rows  # it was not read again
+    assert kept.rows is first.rows  # The first commit was not read again.
     assert sum(second.rows.values()) == 10
 
     run_job(spark, base, "restore", {"savepoint": savepoint, "table_name": "test"}, writers_stopped=True)

@@ -129,7 +129,7 @@ SHAPES = [
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("shape", "next_one"), SHAPES)
-def test_what_an_interrupted_cleaning_leaves_is_cleaned_by_the_next_one_or_by_hudi(
+def test_the_rest_of_an_interrupted_cleaning_is_cleaned_by_the_next_one_or_by_hudi(
     spark: SparkSession, base: Path, shape: dict[str, Any], next_one: Callable[[SparkSession, Path], None]
 ) -> None:
     options = with_garbage(spark, base, **shape)

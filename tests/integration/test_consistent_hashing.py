@@ -150,6 +150,6 @@ def test_a_resize_that_was_rolled_back_leaves_metadata_that_an_audit_finds(spark
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", [{"version": 6}, {"partitioned": False}, {"record_key": "id,region"}])
-def test_other_shapes_are_audited(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
+def test_tables_of_other_shapes_are_audited(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
     write(spark, base, **shape)
     assert (num_buckets(base, PARTITION if shape.get("partitioned", True) else ""), findings(spark, base)) == (4, {})

@@ -66,7 +66,7 @@ MODE = "hoodie_record_merge_mode"
         ),
     ],
 )
-def test_properties_that_contradict_each_other_about_merges(
+def test_properties_that_contradict_each_other_about_merges_are_found(
     spark: SparkSession, base: Path, version: int, changed: dict[str, str]
 ) -> None:
     tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version)
@@ -86,7 +86,7 @@ def test_properties_that_contradict_each_other_about_merges(
 
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
-def test_a_log_that_is_cut_off_in_the_midst_of_a_block(spark: SparkSession, base: Path, version: int) -> None:
+def test_a_log_that_is_cut_off_in_the_midst_of_a_block_is_found(spark: SparkSession, base: Path, version: int) -> None:
     tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version)
     before = tables.snapshot(spark, base)
     log = without_checksum(max(base.glob(".0000*.log.*_*-*-*")))
@@ -110,7 +110,9 @@ def test_a_log_that_is_cut_off_in_the_midst_of_a_block(spark: SparkSession, base
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_base_file_in_whose_place_is_the_one_before_it(spark: SparkSession, base: Path, version: int) -> None:
+def test_a_base_file_that_was_replaced_by_its_earlier_version_is_found(
+    spark: SparkSession, base: Path, version: int
+) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type=COW, version=version)
     tables.upsert(tables.rows(spark, 0, 60, ts=5), base, options)
     older, newer = sorted(base.glob("00000001-*.parquet"), key=lambda path: path.name.rpartition("_")[2])
@@ -122,7 +124,9 @@ def test_a_base_file_in_whose_place_is_the_one_before_it(spark: SparkSession, ba
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_merge_on_read_table_that_was_declared_copy_on_write(spark: SparkSession, base: Path, version: int) -> None:
+def test_a_merge_on_read_table_that_was_declared_copy_on_write_is_found(
+    spark: SparkSession, base: Path, version: int
+) -> None:
     tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version)
     before = tables.snapshot(spark, base)
     assert found(spark, base) == {}
@@ -136,7 +140,7 @@ def test_a_merge_on_read_table_that_was_declared_copy_on_write(spark: SparkSessi
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_file_of_a_savepoint_that_was_deleted(spark: SparkSession, base: Path, version: int) -> None:
+def test_a_deleted_file_of_a_savepoint_is_found(spark: SparkSession, base: Path, version: int) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type=COW, version=version)
     saved = run_job(spark, base, "savepoint").details["savepoint"]
     tables.upsert(tables.rows(spark, 0, 60, ts=5), base, options)
@@ -152,7 +156,7 @@ def test_a_file_of_a_savepoint_that_was_deleted(spark: SparkSession, base: Path,
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_archived", [True, False])
 @pytest.mark.parametrize("metadata", [True, False])
-def test_a_partition_that_was_copied_under_another_name(
+def test_a_partition_that_was_copied_under_another_name_is_found(
     spark: SparkSession, base: Path, *, metadata: bool, is_archived: bool
 ) -> None:
     options = tables.write_table(spark, base, count=60, table_type=COW, metadata=metadata, **ARCHIVED)
@@ -181,7 +185,7 @@ def test_a_partition_that_was_copied_under_another_name(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(COW, 9), (MOR, 9), (MOR, 6)])
-def test_a_table_whose_properties_name_another_format_of_its_base_files(
+def test_properties_that_name_another_format_of_base_files_are_found(
     spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type, version=version)
@@ -204,7 +208,7 @@ def test_a_table_whose_properties_name_another_format_of_its_base_files(
 
 
 @pytest.mark.parametrize("metadata", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
-def test_a_commit_whose_files_were_deleted_from_the_timeline(
+def test_a_commit_whose_files_were_deleted_from_the_timeline_is_found(
     spark: SparkSession, base: Path, *, metadata: bool
 ) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False, metadata=metadata, table_type=COW)
@@ -224,7 +228,7 @@ def test_a_commit_whose_files_were_deleted_from_the_timeline(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_log_of_an_archived_commit_that_is_cut_off(spark: SparkSession, base: Path, version: int) -> None:
+def test_a_cut_off_log_of_an_archived_commit_is_found(spark: SparkSession, base: Path, version: int) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False, updates=1, version=version, **ARCHIVED)
     log = min(base.glob(".00000001-*.log.*_*-*-*"))
     for ts in range(6, 11):
@@ -241,7 +245,7 @@ def test_a_log_of_an_archived_commit_that_is_cut_off(spark: SparkSession, base: 
 
 
 @pytest.mark.exhaustive
-def test_a_table_whose_properties_name_another_layout_of_its_timeline(spark: SparkSession, base: Path) -> None:
+def test_properties_that_name_another_layout_of_the_timeline_are_found(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, partitioned=False)
     kept = (base / ".hoodie" / "hoodie.properties").read_bytes()
     properties(base, hoodie_table_version="6", hoodie_timeline_layout_version="1")

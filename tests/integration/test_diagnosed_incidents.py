@@ -66,7 +66,7 @@ def test_a_damage_is_an_incident_with_its_cure_until_it_is_cured(spark: SparkSes
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("closing", [JobKind.AUDIT, JobKind.DIAGNOSIS])
-def test_what_an_audit_finds_in_the_rows_is_closed_by_the_next_one_and_by_a_diagnosis(
+def test_damages_of_rows_are_closed_by_the_next_audit_and_by_a_diagnosis(
     spark: SparkSession, tmp_path: Path, closing: JobKind
 ) -> None:
     base, engine = tmp_path / "trips", open_sqlite(tmp_path / "gk.db")

@@ -81,7 +81,8 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
     table = hudi_table(spark, base, INDEX)
     client = WriteClient(table, UNDER_OUR_LOCK)._client
     instant = client.startCommit("deltacommit", table.meta)
-    Provider(table).take()  # by Hudi's own provider, which never releases it
+    # Hudi's own provider takes the lock, and never releases it.
+    Provider(table).take()
     lock = base / ".hoodie" / "lock"
     age(lock, 2 * 3600)
     with pytest.raises(WritersAliveError, match=instant):

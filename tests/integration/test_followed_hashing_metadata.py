@@ -1,4 +1,5 @@
-"""A resize removes no hashing metadata that Hudi follows, although their instant is not on the timeline."""
+"""A resize removes no hashing metadata that Hudi follows, even if the instant of the metadata is not on the
+timeline."""
 
 from __future__ import annotations
 

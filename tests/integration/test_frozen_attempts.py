@@ -176,7 +176,7 @@ def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterward
         write=lambda: tables.upsert(tables.rows(spark, 20, 70, ts=5), base, options),
     )
     assert tables.left_behind(base) == []
-    # The writer has the options of before.
+    # The writer keeps the options that it had before the job.
     tables.upsert(tables.rows(spark, 0, 80, ts=9), base, options)
     found = tables.snapshot(spark, base)
     assert (len(found), tables.duplicates(spark, base)) == (80, 0)

@@ -51,13 +51,13 @@ BUILD = {**of_index("build", "record"), "file_groups": 4}
 
 @dataclass
 class Scene:
-    """A table before a job: the job's parameters, the options of a writer that goes on after the job, and the rows that
-    the job leaves; empty if they are not known. If these are None, the job is to change none."""
+    """A table before a job: the job's parameters, the options of a writer that goes on after the job, and the rows
+    after the job. An empty list means that these rows are not known, and None that the job must change no row."""
 
     params: dict[str, Any]
     options: dict[str, str]
     rows: list[str] | None = None
-    index: BucketIndex | None = None  # Before the job.
+    index: BucketIndex | None = None  # The bucket index before the job.
     then: BucketIndex | None = None
     count: int = COUNT
     order: dict[str, Any] = field(default_factory=dict)

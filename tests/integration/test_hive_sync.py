@@ -184,7 +184,7 @@ def test_after_each_change_of_the_table_a_sync_shows_the_same_rows(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("strategy", "merged"), [("RT", True), ("RO", False)])
-def test_one_table_for_a_merge_on_read_table(
+def test_a_sync_can_make_a_single_metastore_table_of_a_merge_on_read_table(
     spark: SparkSession, metastore: Server, tmp_path: Path, strategy: str, merged: bool
 ) -> None:
     base = tmp_path / "single"

@@ -93,7 +93,7 @@ def made(
     assert_right(spark, base)
     if not to_the_end:
         return
-    # A writer with the options of before neither builds the index again nor misses it.
+    # A writer with the options from before the job neither builds the index again nor misses it.
     tables.upsert(tables.rows(spark, 5, COUNT + 20, ts=6), base, options)
     assert len(tables.snapshot(spark, base)) == COUNT + 20
     assert_right(spark, base)
@@ -108,7 +108,7 @@ def made(
 def test_an_index_is_built_kept_by_writers_and_dropped(spark: SparkSession, tmp_path: Path, index: str) -> None:
     # Each partition costs every commit as many entries again.
     shape: dict[str, Any] = {"table_type": MOR} if index == "record" else {"table_type": COW, "partitioned": False}
-    # The next test has a writer with the options of before an index.
+    # The next test has a writer with the options from before the index was built.
     made(spark, tmp_path / "trips", index, to_the_end=index == "record", **shape)
 
 
@@ -117,7 +117,7 @@ def test_an_index_is_built_kept_by_writers_and_dropped(spark: SparkSession, tmp_
 @pytest.mark.parametrize("table_type", [COW, MOR])
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("index", BUILDS)
-def test_any_index_on_any_table(
+def test_any_index_is_built_and_dropped_on_any_table(
     spark: SparkSession, tmp_path: Path, index: str, version: int, table_type: str, *, partitioned: bool
 ) -> None:
     if index == "partitioned_record" and (version < 9 or not partitioned):
@@ -171,7 +171,7 @@ def test_an_index_that_differs_or_takes_too_long_is_taken_back(
     assert len(tables.snapshot(spark, base)) == COUNT
 
 
-def test_what_cannot_be_proved_is_refused(spark: SparkSession, base: Path) -> None:
+def test_an_index_job_that_cannot_be_proved_is_refused(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=COUNT, **FLAT)
 
     def reasons(params: dict[str, Any], **declared: Any) -> list[str]:

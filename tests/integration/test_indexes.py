@@ -229,7 +229,8 @@ def test_a_rebuild_after_hudis_own_indexer_leaves_no_index_empty(spark: SparkSes
 
 @pytest.mark.exhaustive
 def test_no_service_builds_the_statistics_of_partitions(spark: SparkSession, base: Path) -> None:
-    """Tables of Hudi 1.0 are so, which has an option for each of the two."""
+    """Hudi 1.0 has separate options for column statistics and for statistics of partitions, so its tables may lack the
+    latter."""
     options = indexed.write(spark, base, indexed.STATISTICS, table_type=MOR)
     table = hudi_table(spark, base, None)
     context = table.jvm.engine_context
@@ -322,7 +323,9 @@ def test_an_expression_index_that_hides_rows_from_other_filters_is_found(
         findings = run_job(spark, base, "diagnosis", index=None).details["findings"]
         return read.where(misled).count(), [each["type"] for each in findings]
 
-    assert found() == (0, ["expression-index-misleads"])  # of Hudi alone; once it is right, the finding is wrong
+        # The fault is Hudi's own. Once Hudi is right, the finding is wrong.
+
+    assert found() == (0, ["expression-index-misleads"])
     session.sql(f"create table region_{expression} using hudi location '{base}'")
     session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
     session.sql(f"drop index expr_index_region on region_{expression}")

@@ -49,7 +49,8 @@ def _read(spark: SparkSession, base: Path) -> dict[str, int]:
 
 
 def _cluster_by_hudi(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Clusters as Hudi's own services do, which ask no writer. A job of ours is refused (`test_kafka_connect.py`)."""
+    """Clusters as Hudi's own services do, without regard to writers. A job of ours would be refused
+    (`test_kafka_connect.py`)."""
     taken = "hoodie.write.lock", "hoodie.metadata"
     settings = ",".join(f"{name}={value}" for name, value in options.items() if name.startswith(taken))
     found = spark.sql(f"CALL run_clustering(path => '{base}', op => 'scheduleAndExecute', options => '{settings}')")
@@ -87,7 +88,7 @@ def test_rows_of_kafka_connect_are_found_again_after_their_file_groups_were_repl
 def test_rows_of_kafka_connect_are_found_after_the_clustering_was_archived(
     spark: SparkSession, base: Path, *, is_archived: bool
 ) -> None:
-    """Nothing tells readers any more that the sink's file groups were replaced, so keys are there twice."""
+    """After the archival nothing tells readers that the sink's file groups were replaced, so keys exist twice."""
     options = tables.writer_options(base, num_buckets=None, metadata=False, **{"hoodie.index.type": "SIMPLE"})
     tables.upsert(tables.rows(spark, 0, 20, partitions=2).select("id", "ts", "dt"), base, options)
     with closing(JavaClient(spark, base, {**options, "hoodie.parquet.small.file.limit": "0"})) as client:

@@ -63,7 +63,7 @@ def _last_commit(spark: SparkSession, base: Path) -> str:
     return found
 
 
-def test_no_job_replaces_its_file_groups(spark: SparkSession, base: Path) -> None:
+def test_no_job_replaces_the_file_groups_of_a_kafka_connect_sink(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, num_buckets=None)
     sunk(spark, base, options, 60, 120, 1)
     before = tables.snapshot(spark, base)
@@ -80,7 +80,7 @@ def test_no_job_replaces_its_file_groups(spark: SparkSession, base: Path) -> Non
 
 
 @pytest.mark.exhaustive
-def test_it_goes_on_after_a_compaction_and_its_own_plans_are_refused(spark: SparkSession, base: Path) -> None:
+def test_a_sink_goes_on_after_a_compaction_and_its_own_plans_are_refused(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, num_buckets=None)
     sunk(spark, base, options, 60, 120, 1)
     before = tables.snapshot(spark, base)

@@ -49,7 +49,7 @@ def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_it
     late = observer.timeline().instants[-1].requested_time
     observer.poll()
     assert observer.incidents() == {late: "suspected"}
-    if small_files:  # Otherwise Hudi's bucket index fails: NumberFormatException.
+    if small_files:  # Hudi's bucket index fails on any other file id: NumberFormatException.
         tables.upsert(tables.rows(spark, 320, 350, ts=7), base, bucketed(old, result))
         observer.poll()
         assert observer.incidents() == {late: "suspected"}

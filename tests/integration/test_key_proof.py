@@ -56,10 +56,10 @@ def _damage_what_was_written(base: Path, damage: Callable[[pa.Table], pa.Table])
 def test_the_result_of_a_compaction_proves_its_keys(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, updates=1)
     delete = {**options, "hoodie.datasource.write.operation": "delete"}
-    tables.upsert(tables.rows(spark, 290, 320, ts=3), base, options)  # 20 are new
-    tables.upsert(tables.rows(spark, 310, 315, ts=4), base, delete)  # these are new, too
+    tables.upsert(tables.rows(spark, 290, 320, ts=3), base, options)  # 20 of these keys are new.
+    tables.upsert(tables.rows(spark, 310, 315, ts=4), base, delete)  # These keys were new, too.
     tables.upsert(tables.rows(spark, 0, 7, ts=4), base, delete)
-    tables.upsert(tables.rows(spark, 5000, 5004, ts=4), base, delete)  # these never existed
+    tables.upsert(tables.rows(spark, 5000, 5004, ts=4), base, delete)  # These keys never existed.
     before = run_job(spark, base, "audit").details
 
     details = run_job(spark, base, "compaction").details

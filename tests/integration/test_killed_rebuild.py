@@ -85,9 +85,9 @@ def test_a_rebuild_that_was_frozen_deletes_no_metadata_table_that_the_next_attem
         expected.extend([index_state(spark, base), indexed.file_groups(base)])
 
     def frozen(*given: Any) -> Any:
-        """Comes right before the deletion."""
+        """Stands for a worker that is suspended right before the deletion."""
         monkeypatch.undo()
-        # What another worker and a writer do, is not done by the thread that had the lock.
+        # The other worker and the writer work in a thread of their own, because this thread held the lock.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(others).result()
         time.sleep(FRESH_SECONDS)

@@ -72,12 +72,17 @@ IN_METADATA = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
 
 @dataclass(frozen=True)
 class Kill:
-    """The step at which the process dies, its job, and who runs first afterwards."""
+    """The step at which the process dies, its job, and who runs first afterwards.
+
+    `then` is `writer`, `attempt`, `rolled back` (a writer's clean undoes the job's instant) or `again` (the next
+    attempt is killed too). If `meanwhile` is true, a writer commits during the split, so that the job has something to
+    catch up.
+    """
 
     point: Point
     params: dict[str, Any]
-    then: str = "writer"  # or `attempt`; `rolled back`: a writer's clean undoes it; `again`: the next one is killed too
-    meanwhile: bool = False  # a writer commits during the split, so that there is something to catch up
+    then: str = "writer"
+    meanwhile: bool = False
 
 
 WHOLE = {"factor": 2}
@@ -98,7 +103,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 # Every run has this place on "mor-9": the metadata table has the commit, and the table has not.
 OF_A_SHORT_RUN = (6,)
-# The exhaustive run has every place, and these on one more kind of table.
+# The exhaustive run kills at every place, and at these places on one more kind of table.
 OF_A_LONG_RUN = SHAPES.keys() - {"mor-9"}
 
 

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 COUNT, LAST = 120, 150
-# What jobs leave for the next attempt while they are unfinished.
+# The notes that unfinished jobs leave for their next attempt.
 NOTES = tuple(f".hoodie/.aux/groundskeeper.{each}" for each in ("upgrade", "indexes", "indexing", "markers"))
 STOPPED = {"writers_stopped": True}
 # The metadata table's compaction has a heartbeat, which its next runner waits for.
@@ -72,7 +72,7 @@ class Case:
     shape: dict[str, Any]
     index: tuple[BucketIndex | None, BucketIndex | None] = (None, None)
     declared: dict[str, Any] = field(default_factory=dict)
-    first: tuple[str, dict[str, Any]] | None = None  # a job that comes before
+    first: tuple[str, dict[str, Any]] | None = None  # A job that runs before the killed one.
 
 
 _PLAIN: dict[str, Any] = {"num_buckets": None, "table_type": COW, "hoodie.parquet.small.file.limit": "0"}

@@ -41,7 +41,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     options = tables.write_table(spark, base, count=200, updates=updates, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     held = base / ".hoodie" / "lock"
-    held.touch()  # as a writer of Hudi leaves it that was killed
+    held.touch()  # A killed writer of Hudi leaves such a file.
     three_hours_ago = time.time() - 3 * 3600
     os.utime(held, (three_hours_ago, three_hours_ago))
     context = JobContext()

@@ -55,7 +55,8 @@ def add_commits(base: Path, version: int, first: int, count: int) -> list[str]:
 
 
 def archived(base: Path) -> tuple[list[str], bool]:
-    """Returns the archived commits as the service reads them, each as often as it is there, and whether it read all."""
+    """Returns the archived commits as the service reads them, with repetitions, and whether it read the whole
+    history."""
     storage = open_storage(str(base), {})
     found, is_whole = archived_since(storage, read_table_config(storage), "")
     return [each.instant.requested_time for each in found if each.instant.action == "deltacommit"], is_whole
@@ -129,7 +130,7 @@ def test_a_worker_that_is_killed_while_it_archives_leaves_no_gap(
     added += add_commits(base, 9, len(added), 20)
     job = DyingJob(spark, work_order(base, "archival", RETAIN), spares)
     assert job.die_at(KILLS[kill]).result is None
-    # What is on the timeline counts as well: nothing is in neither of them.
+    # Each commit is in the history or on the timeline.
     left = {item.requested for item in hudi_table(spark, base, INDEX).instants()}
     assert set(added) <= {*archived(base)[0], *left}
 
@@ -144,7 +145,7 @@ def test_a_worker_that_is_killed_while_it_archives_leaves_no_gap(
 
 
 @pytest.mark.parametrize("is_named", [pytest.param(False, id="not named yet"), pytest.param(True, id="named")])
-def test_a_manifest_that_was_half_written(spark: SparkSession, base: Path, is_named: bool) -> None:
+def test_a_manifest_that_was_half_written_hides_no_instant(spark: SparkSession, base: Path, is_named: bool) -> None:
     tables.write_table(spark, base, count=60, updates=2, metadata=False)
     added = add_commits(base, 9, 0, 20)
     run_job(spark, base, "archival", RETAIN)

@@ -27,7 +27,8 @@ COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 def test_no_row_is_moved_from_where_the_writers_of_another_number_look_for_it(
     spark: SparkSession, base: Path, table_type: str, number: int
 ) -> None:
-    """Moved by the registered number, each moved key would get a second row by the writer's next batch."""
+    """If a repair moved rows by the registered number, the writer's next batch would add a second row for each moved
+    key."""
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type, num_buckets=number)
     before = tables.snapshot(spark, base)
     details = run_job(spark, base, "audit").details

@@ -68,7 +68,7 @@ def assert_seen_as_by_hudi(spark: SparkSession, base: Path) -> None:
     ],
     ids=["v9-flat", "v6", "v9", "v9-all", "v9-at-the-end", "v9-by-partition"],
 )
-def test_it_is_compacted_beside_a_writer(
+def test_the_metadata_table_is_compacted_beside_a_writer(
     spark: SparkSession,
     base: Path,
     version: int,

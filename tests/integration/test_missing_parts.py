@@ -261,7 +261,7 @@ def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark
 
 # Hudi tries for five seconds to read the properties.
 @pytest.mark.parametrize("gone", ["hoodie.properties", pytest.param(".", marks=pytest.mark.exhaustive)])
-def test_a_table_is_gone_without_its_properties(spark: SparkSession, base: Path, gone: str) -> None:
+def test_a_table_without_its_properties_counts_as_gone(spark: SparkSession, base: Path, gone: str) -> None:
     tables.write_table(spark, base, count=60, partitioned=False)
     path = base / ".hoodie" / gone
     if path.is_file():

@@ -134,11 +134,11 @@ def test_hudi_completes_nothing_for_a_worker_that_has_lost_the_lock_within_the_c
             begun = client.begin_compaction(plan)
         client.execute_compaction(begun)
         with lock.held(checkpoint):
-            # Nobody is asked for a new proof at once, and a proof that is still true is given.
+            # A new call needs no new proof at once. Later a proof is needed, and given, because the lock is still held.
             client.new_instant()
             time.sleep(0.3)
             client.new_instant()
-            # The next attempt, which has given the lock back since.
+            # The next attempt breaks the lock and gives it back.
             assert TableLock(table, "job_lost").break_stale()
             time.sleep(0.3)
             for late in (client.new_instant, lambda: client.commit_compaction(plan, begun)):

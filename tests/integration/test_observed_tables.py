@@ -195,8 +195,8 @@ def test_a_bucketed_table_through_all_its_services(
 def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, engines: tuple[WriterEngine, ...]
 ) -> None:
-    """Beside sessions of Spark SQL, a cleaning retains the commits of writers only; each is followed by a compaction
-    here."""
+    """Beside sessions of Spark SQL, a cleaning retains the commits of writers only; here a compaction follows each
+    commit."""
     base, retain = tmp_path / "trips", 2
     declared = {"writers_engines": tuple(each.value for each in engines)}
     shape = {"table_type": table_type, "version": version, "num_buckets": 2, "partitioned": False, "metadata": False}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS, CHANGED = 120, 50
-MANY_ROWS = 48_000  # so many that ISA-L compresses the pages of all buckets
+MANY_ROWS = 48_000  # With so many rows ISA-L compresses the pages of all buckets.
 COLUMNS = ["id", "ts", "fare", "note"]
 OF_INDEX = {
     "simple": {"hoodie.index.type": "SIMPLE"},

@@ -38,7 +38,7 @@ COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
         ("1.1.1", 9, MOR, "bloom"),
     ],
 )
-def test_after_a_join_of_small_files(
+def test_older_writers_go_on_after_a_join_of_small_files(
     spark: SparkSession,
     base: Path,
     writers: dict[str, OldWriter],
@@ -65,7 +65,7 @@ def test_after_a_join_of_small_files(
     ("version", "table_version", "table_type"),
     [("1.0.2", 6, COW), ("1.0.2", 8, MOR), ("1.1.1", 9, COW), ("1.1.1", 6, MOR)],
 )
-def test_after_another_number_of_buckets(
+def test_older_writers_go_on_after_a_change_of_the_number_of_buckets(
     spark: SparkSession,
     base: Path,
     writers: dict[str, OldWriter],
@@ -89,7 +89,7 @@ def test_after_another_number_of_buckets(
 @pytest.mark.parametrize(
     ("path", "index"), [((6, 9), "bucket"), ((6, 8), "record"), ((8, 9), "record"), ((9, 8), "bucket")]
 )
-def test_after_a_change_of_the_version(
+def test_older_writers_go_on_after_a_change_of_the_version(
     spark: SparkSession, base: Path, writers: dict[str, OldWriter], path: tuple[int, int], index: str
 ) -> None:
     old, (before, after) = writer_of(writers, "1.1.1"), path
@@ -103,7 +103,7 @@ def test_after_a_change_of_the_version(
     assert_audited(story)
 
 
-def test_after_a_clean_of_files_with_statistics(spark: SparkSession, base: Path) -> None:
+def test_older_writers_go_on_after_a_clean_of_files_with_statistics(spark: SparkSession, base: Path) -> None:
     with OldWriter("1.0.2") as old:
         # The thread that reads the first delete decides, so the other tests do not share this process.
         old.misread_deletes()
@@ -120,7 +120,7 @@ def test_after_a_clean_of_files_with_statistics(spark: SparkSession, base: Path)
 
 
 @pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9)])
-def test_after_an_index_was_dropped(
+def test_older_writers_go_on_after_an_index_was_dropped(
     spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int
 ) -> None:
     old = writer_of(writers, version)

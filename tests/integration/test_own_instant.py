@@ -77,7 +77,7 @@ def test_files_of_an_earlier_round_are_deleted_although_their_markers_are_gone(
     buckets = 8 if kind == "bucket_expansion" else 4
     proved(spark, base, buckets)
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False)
-    # The writer has the number of before, and follows the hashing config.
+    # The writer's options have the old number, but it follows the hashing config.
     tables.upsert(tables.rows(spark, 20, 70, ts=9), base, options)
     assert len(proved(spark, base, buckets)) == 70
 

@@ -243,7 +243,7 @@ def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSess
 
 
 @pytest.mark.exhaustive
-def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, base: Path) -> None:
+def test_a_record_index_has_no_entries_of_rows_in_dropped_partitions(spark: SparkSession, base: Path) -> None:
     options = {**aged(spark, base, num_buckets=None), **indexed.GLOBAL}
     tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
     assert "record_index" in hudi_table(spark, base, None).metadata_partitions
@@ -309,7 +309,7 @@ def test_statistics_hide_no_row_that_comes_later(spark: SparkSession, base: Path
 
 
 @pytest.mark.exhaustive
-def test_names_with_commas_and_other_signs(spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_with_commas_and_other_signs_in_their_names_are_dropped(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "odd"
     odd = ["p;q,r", "eu.x+(1)", "ünï {2}"]
     number = F.substring("id", 2, 9).cast("int")

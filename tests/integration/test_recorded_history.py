@@ -109,7 +109,7 @@ def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
 
 
 @pytest.mark.exhaustive
-def test_a_stale_write_breaks_them_until_it_is_an_incident_that_is_repaired(
+def test_a_stale_write_breaks_the_rules_until_its_incident_is_repaired(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = tables.write_table(spark, base, count=300)
@@ -132,7 +132,7 @@ def test_a_stale_write_breaks_them_until_it_is_an_incident_that_is_repaired(
 
 
 def _judge(recorder: Recorder, spark: SparkSession, base: Path) -> None:
-    """Judges each commit as the service does."""
+    """Records which commits an audit finds correct, as the service does after each commit."""
     stale = {each["instant"] for each in run_job(spark, base, "audit").details["stale_writes"]}
     for commit in hudi_table(spark, base, INDEX).commits():
         recorder.note(What.INCIDENT if commit.write.instant in stale else What.JUDGED, commit.write.instant)

@@ -34,7 +34,7 @@ class Sequence:
         self._spark, self._folder, self._number = spark, folder, 0
 
     def stale(self, frame: DataFrame, **more: str) -> str:
-        """Replaces all file groups, and writes to those of before."""
+        """Replaces all file groups, and writes to the old ones."""
         self._number += 1
         params = {"sort_by": ["city"]} if self._number % 2 else {"sort_by": ["id"]}
         (change,) = run_job(self._spark, self.base, "clustering", params, index=self.index).instants
@@ -67,7 +67,7 @@ SHAPES: list[dict[str, Any]] = [{}, BY_COMMIT, {"version": 6}, {"table_type": CO
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES)
-def test_of_two_stale_rows_the_one_stays_that_hudi_would_keep(
+def test_a_repair_keeps_that_of_two_stale_rows_which_hudi_would_keep(
     spark: SparkSession, tmp_path: Path, rows: Callable[..., DataFrame], shape: dict[str, Any]
 ) -> None:
     table = Sequence(spark, tmp_path, **shape)

@@ -111,7 +111,7 @@ def test_a_record_index_that_was_built_after_the_savepoint_has_all_keys(
 
 @pytest.mark.exhaustive
 def test_the_attempt_after_a_restore_builds_no_index_beside_a_write_in_flight(spark: SparkSession, base: Path) -> None:
-    """Somebody has started a writer when the first attempt had restored the rows and was dead."""
+    """Somebody starts a writer after the first attempt has restored the rows and died."""
     options = tables.write_table(spark, base, count=20, **FLAT, **indexed.FEW_FILES)
     to = saved(spark, base)
     run_job(spark, base, "index", {"action": "build", "index": "record"}, index=None)

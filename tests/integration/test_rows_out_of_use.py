@@ -88,7 +88,8 @@ def test_the_base_file_before_a_delete_may_be_cleaned(spark: SparkSession, base:
     tables.upsert(tables.rows(spark, 330, 333, ts=6), base, {**cleaning, **_DELETES})
     for ts in (6, 7, 8):
         tables.upsert_outside_buckets(tables.rows(spark, 333, 335, ts=ts), base, cleaning)
-    assert {path.name[:7] for path in base.glob(f"*_{named}.parquet")} == {"0000000"}  # Those of buckets only.
+    # Only files of buckets have such names.
+    assert {path.name[:7] for path in base.glob(f"*_{named}.parquet")} == {"0000000"}
     before = ids(spark, base)
     assert len(before) == 337
     assert named in run_job(spark, base, "repair", {"instants": [named]}).details["repaired"]

@@ -216,8 +216,8 @@ def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSess
 
 @pytest.mark.parametrize("action", ["drop", pytest.param("adopt", marks=pytest.mark.exhaustive)])
 def test_a_restore_does_not_bring_back_files_of_another_index(spark: SparkSession, tmp_path: Path, action: str) -> None:
-    """After a restore to before the drop, a writer with another index would write the keys a second time that only logs
-    have."""
+    """After a restore to a time before the drop, a writer with another index would write those keys a second time that
+    only logs have."""
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, partitioned=False)
     tables.upsert(tables.rows(spark, 60, 90), base, options)

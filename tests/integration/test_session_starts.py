@@ -101,7 +101,7 @@ def test_a_pom_without_its_jar_in_the_users_maven_repository_stops_no_worker(mac
     assert fetched.is_file()
 
 
-def test_what_ivy_remembers_of_half_a_package_is_forgotten_and_it_is_fetched_again(machine: Machine) -> None:
+def test_an_incomplete_package_in_ivys_cache_is_removed_and_fetched_again(machine: Machine) -> None:
     machine.put(machine.repository, jar_bytes=None)
     first = machine.start(packages=[TINY])
     assert first["type"] == "package-missing", first

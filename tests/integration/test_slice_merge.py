@@ -98,7 +98,8 @@ def differences(merged: list[Merged]) -> list[Any]:
 
 @pytest.mark.parametrize("version", [9, *(pytest.param(version, marks=pytest.mark.exhaustive) for version in (6, 8))])
 def test_a_slice_is_merged_as_hudi_merges_it(spark: SparkSession, base: Path, version: int) -> None:
-    """Nested types, updates, inserts, deletes of base rows and of log rows, late and newer records of deleted keys."""
+    """The steps have nested types, updates, inserts, deletes of base rows and of log rows, and late and newer records
+    of deleted keys."""
     options = tables.writer_options(base, num_buckets=1, partitioned=False, version=version)
     flagged = F.expr("pmod(city, 7) = 0")
     tables.upsert(tables.rows(spark, 0, 200).withColumn("_hoodie_is_deleted", F.lit(False)), base, options)
@@ -207,7 +208,7 @@ CASES: dict[str, Case] = {
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("case", CASES)
-def test_the_rules_of_merging_are_hudis(spark: SparkSession, tmp_path: Path, case: str, version: int) -> None:
+def test_rows_are_merged_by_hudis_rules(spark: SparkSession, tmp_path: Path, case: str, version: int) -> None:
     steps, ordering, options = CASES[case]
     write(spark, tmp_path / "t", steps, version, ordering, **options)
     mode = options.get("hoodie.record.merge.mode", "EVENT_TIME_ORDERING")
@@ -215,7 +216,7 @@ def test_the_rules_of_merging_are_hudis(spark: SparkSession, tmp_path: Path, cas
 
 
 @pytest.mark.exhaustive
-def test_a_delete_marker_deletes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_row_with_a_delete_marker_deletes_its_key(spark: SparkSession, tmp_path: Path) -> None:
     marked = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
     steps = [
         Step(0, 60, 5, {"op": "'I'"}),
@@ -260,7 +261,7 @@ def test_slices_without_base_file_are_merged(spark: SparkSession, base: Path, ve
 
 
 @pytest.mark.exhaustive
-def test_of_rows_with_one_key_the_first_is_merged(spark: SparkSession, base: Path) -> None:
+def test_only_the_first_of_several_base_rows_with_one_key_is_merged(spark: SparkSession, base: Path) -> None:
     bulk = {"hoodie.datasource.write.operation": "bulk_insert", "hoodie.combine.before.insert": "false"}
     options = tables.writer_options(base, num_buckets=2, partitioned=False)
     twice = frame(spark, Step(0, 30, 5), TYPES["long"]).union(frame(spark, Step(0, 30, 4), TYPES["long"]))

@@ -49,7 +49,7 @@ def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, base: Path, ver
 
 
 @pytest.mark.exhaustive
-def test_what_spark_needs_for_a_compaction_is_made_when_hudi_executes_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_sparks_objects_for_a_compaction_are_made_only_if_hudi_executes_it(spark: SparkSession, tmp_path: Path) -> None:
     base, context = tmp_path / "trips", spark.sparkContext._jsc
     options = tables.write_table(spark, base, count=60, partitioned=False)
     tables.upsert(tables.rows(spark, 0, 70, ts=1), base, options)

@@ -68,7 +68,7 @@ def test_odd_partitions_get_what_was_asked_for_and_keep_it(spark: SparkSession, 
     assert _numbers(spark, base) == dict(zip(ODD, [12, 4, 4, 12, 36, 12], strict=True))
 
 
-def test_what_selects_nothing_is_refused(spark: SparkSession, base: Path) -> None:
+def test_a_selection_without_any_partition_is_refused(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=100, num_buckets=2)
     params = {"factor": 2, "partitions": ["2027-01-01", {"prefix": "2028"}]}
     with pytest.raises(RefusedError, match=r"'2027-01-01', '2028\.\.\.'"):

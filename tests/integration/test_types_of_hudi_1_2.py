@@ -129,7 +129,7 @@ def test_files_of_both_writers_keep_their_own_types_unless_they_are_merged(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("writer", [AVRO, ROW])
 @pytest.mark.parametrize(("table_type", "kind", "params"), [(COW, *SORTING), (MOR, *SORTING), (MOR, *COMPACTION)])
-def test_hudis_own_clustering_and_compaction_of_a_table_without_buckets(
+def test_hudis_own_clustering_and_compaction_keep_the_new_types_without_buckets(
     spark: SparkSession, tmp_path: Path, table_type: str, writer: str, kind: str, params: dict[str, Any]
 ) -> None:
     base = tmp_path / "typed"

@@ -1,5 +1,5 @@
-"""Adoptions and changes of the number of buckets beside writers that nobody has in mind: no cell loses or doubles a
-row."""
+"""Adoptions and changes of the number of buckets beside writers that a user easily forgets: no combination loses or
+doubles a row."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_four_buckets_become_six_and_four_again_beside_a_writer_with_four(
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_sql_session_with_a_relation_from_before_an_adoption(
+def test_a_sql_session_with_a_relation_from_before_an_adoption_loses_no_row(
     spark: SparkSession, base: Path, table_type: str
 ) -> None:
     old = plain_table(spark, base, table_type=table_type, partitioned=False)

@@ -81,7 +81,7 @@ class Death:
     glob pattern exists), `unheard` (an instant was made, and the report to the service has begun), `start` or `end` of
     the job. The process dies `delay` seconds after it has reached the point for the `nth` time; `only` first kills only
     JVM or Python. If `freeze` is set, the process and its JVM do not die, but are suspended until they get SIGCONT. If
-    `overtaken` is set, too, the service has given the job to another attempt meanwhile.
+    `overtaken` is also set, the service has meanwhile given the job to another attempt.
     """
 
     def __init__(self, point: dict[str, Any], base: Path, jvm: int) -> None:

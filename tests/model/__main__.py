@@ -6,7 +6,8 @@ from tests.model.catalogue import HOLDS, HOLES, MUTANTS
 
 
 def main() -> None:
-    """Prints the scenarios with their numbers of states, then the counterexample of each mutant and each hole."""
+    """Prints the scenarios with their numbers of states, then the counterexample of each mutant (a protocol without one
+    rule) and of each hole (a behaviour of a writer that breaks every protocol)."""
     states = seconds = 0.0
     for search in HOLDS.values():
         found = search()

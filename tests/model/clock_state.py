@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.model.clock_rules import ClockScenario, Service
 
-US, RUNNER = -1, -2  # owners of instants other than writers: our job, and a runner of Hudi that has made a plan
+US, RUNNER = -1, -2  # The owners of instants other than writers are our job, and a runner of Hudi that has made a plan.
 NEVER = -(10**6)
 UNKNOWN = 10**6  # no frame was measured yet
 

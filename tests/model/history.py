@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-FileIds = frozenset[tuple[str, str]]  # partition path, file id
+FileIds = frozenset[tuple[str, str]]  # Pairs of partition path and file id.
 BASELINE = "00000000000000"
-ALWAYS = "9"  # after every time
+ALWAYS = "9"  # This text comes after every time.
 
 
 class What(Enum):
@@ -32,7 +32,9 @@ class What(Enum):
 
     LOCKED = "locked"
     UNLOCKED = "unlocked"
-    LOOKED = "looked"  # under the lock: the replacement `instant` knows all instants that have completed by now
+    # The replacement `instant` has read the timeline under the lock, and knows all instants that have completed by
+    # now.
+    LOOKED = "looked"
     CONFIG_WRITTEN = "config written"  # the config of `instant`, or the baseline, with this `number` of buckets
     CONFIG_REMOVED = "config removed"
     FENCED = "fenced"  # the service is about to roll back the instant of a live writer
@@ -115,11 +117,11 @@ class Life:
 
     @property
     def is_write(self) -> bool:
-        """Whether the instant is a write, not a replacement or another table service."""
+        """Returns whether the instant is a write, not a replacement or another table service."""
         return self.action in ("commit", "deltacommit") and self.operation not in ("COMPACT", "LOG_COMPACT")
 
     def was_looked_at(self) -> bool:
-        """Whether the service has judged the instant, as correct or as stale."""
+        """Returns whether the service has judged the instant, as correct or as stale."""
         return What.JUDGED in self.at or What.INCIDENT in self.at
 
     def is_an_incident_at(self, time: str) -> bool:
@@ -156,6 +158,6 @@ class History:
         return cls(ordered, lives)
 
     def replacements(self) -> list[Life]:
-        """Completed instants that have replaced file groups, in the order in which they completed."""
+        """Returns the completed instants that have replaced file groups, in the order in which they completed."""
         found = [life for life in self.lives.values() if life.replaced and life.completed]
         return sorted(found, key=lambda life: life.completed or "")

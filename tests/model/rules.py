@@ -1,4 +1,8 @@
-"""The rules of the protocol. Each can be switched off; a protocol without one of them is a mutant."""
+"""The rules of the protocol. Each can be switched off; a protocol without one of them is a *mutant*.
+
+The *expander* is the job that replaces file groups. Its commit is the *switch*: from then on all processes have to use
+the new file groups and the new number of buckets.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +70,8 @@ class Protocol:
 
     # The expander:
     guard: bool = True  # The expander checks for writes in flight under the lock.
-    looks_again: bool = True  # Under the lock the expander splits again what has been committed since the last split.
+    # Under the lock the expander splits the file groups again to which writers have committed since the last split.
+    looks_again: bool = True
     as_clustering: bool = False  # The expander's instant is a clustering plan instead of a plain replacecommit.
     baseline: bool = True  # The expander writes the baseline before the config.
     config_first: bool = False  # The expander writes a config that is valid before the commit.
@@ -89,8 +94,9 @@ class Protocol:
     unknown_is_fresh: bool = False  # A write in flight with an empty profile counts as fresh.
     # Flink:
     fences_flink: bool = False
-    hand_over: bool = True  # The Flink job must be stopped before.
-    flink_conflicts: bool = False  # Optimistic concurrency control instead of `single_writer`.
+    hand_over: bool = True  # The Flink job must be stopped before the commit.
+    # The Flink job checks for conflicts (optimistic concurrency control) instead of being a `single_writer`.
+    flink_conflicts: bool = False
     rolls_back_dead_flink: bool = False  # A Flink job's pending instant is rolled back once its heartbeat has ended.
     resubmit: Resubmit = Resubmit.BOOTSTRAP
     # Housekeeping:

@@ -20,7 +20,7 @@ NOBODY, FIRST, EXPANDER, COMPACTION, REPAIR, RECOVERY = "", "first", "expander",
 
 BASELINE = -1  # the hashing config with the number before any expansion
 EARLY = 99  # the hashing config of an instant that is not on the timeline yet
-NO_KEY = -1  # a file without rows: also an empty child of a split is a file group
+NO_KEY = -1  # The key of a file without rows, because an empty child of a split is a file group, too.
 NONE = -1  # no instant
 
 
@@ -99,14 +99,14 @@ class Faults(NamedTuple):
 class State(NamedTuple):
     instants: tuple[Instant, ...]
     files: frozenset[Block]
-    expected: tuple[tuple[Row, int], ...]  # what was acknowledged: the latest value of each row
+    expected: tuple[tuple[Row, int], ...]  # The latest acknowledged value of each row.
     writers: tuple[Writer, ...]
     expander: Expander = Expander()
-    zombie: Expander | None = None  # an attempt that was frozen and taken for dead
-    configs: frozenset[int] = frozenset()  # the instants whose hashing config lies in the folder
+    zombie: Expander | None = None  # An attempt that was frozen and taken for dead.
+    configs: frozenset[int] = frozenset()  # The instants whose hashing config is in the folder.
     lock: str = NOBODY
-    incidents: frozenset[int] = frozenset()  # instants of stale commits, known and not yet repaired
-    horizon: int = 0  # instants before it are archived
+    incidents: frozenset[int] = frozenset()  # Stale commits that are known and not yet repaired.
+    horizon: int = 0  # Instants before this one are archived.
     is_watched: bool = True
     is_declared_stopped: bool = False  # whether the operator has declared the Flink job as stopped
     lost: int = NONE  # an instant whose batch was acknowledged and will never be committed
@@ -114,7 +114,7 @@ class State(NamedTuple):
     faults: Faults = Faults()
 
 
-Label = tuple[object, ...]  # a sentence with placeholders, and their values
+Label = tuple[object, ...]  # A sentence with placeholders, and their values.
 Step = tuple[Label, State]
 Steps = Iterator[Step]
 

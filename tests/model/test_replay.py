@@ -1,4 +1,4 @@
-"""Histories written by hand: legal ones, and for each rule one that breaks only this rule."""
+"""Tests the rules on histories written by hand: legal ones, and for each rule a history that breaks only this rule."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ FENCE = [
         ),
     ],
 )
-def test_a_legal_history(history: list[Event]) -> None:
+def test_a_legal_history_violates_no_rule(history: list[Event]) -> None:
     assert violations(history) == []
 
 
@@ -186,7 +186,7 @@ def test_a_legal_history(history: list[Event]) -> None:
         ),
     ],
 )
-def test_an_illegal_history(history: list[Event], expected: str) -> None:
+def test_an_illegal_history_violates_its_rule(history: list[Event], expected: str) -> None:
     assert any(expected in sentence for sentence in violations(history)), violations(history)
 
 
@@ -215,7 +215,7 @@ def without(what: What) -> list[Event]:
         ),
     ],
 )
-def test_an_expansion_that_leaves_out_a_step(history: list[Event], expected: str) -> None:
+def test_an_expansion_that_leaves_out_a_step_violates_a_rule(history: list[Event], expected: str) -> None:
     assert any(expected in sentence for sentence in violations(history)), violations(history)
 
 

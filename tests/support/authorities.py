@@ -1,4 +1,4 @@
-"""Lets the HTTP clients of a process share the certificate authorities."""
+"""Lets the HTTP clients of a process share one parsed list of certificate authorities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 def share() -> None:
-    """Makes one TLS context for all clients with the default options. Each client, and each call without a client,
-    would read the authorities anew, which takes 20 ms of CPU time."""
+    """Makes one TLS context for all clients with the default options. Otherwise each client, and each call without a
+    client, would read the authorities anew, which takes 20 ms of CPU time."""
     from httpx._transports import default
 
     make = default.create_ssl_context

@@ -1,6 +1,6 @@
-"""An S3 server whose bucket only a role may use, which another role assumes, as companies set up their accounts: a
-user, a hub and the account of the lake, with an external id. It checks signatures, policies and trust (moto), and ends
-its sessions early (`tests.support.s3`)."""
+"""An S3 server with the accounts of a company: a user assumes a role of a hub account, and that role assumes, with an
+external id, a role in the account of the lake. Only the last role may use the bucket. The server (moto) checks
+signatures, policies and trust, and ends its sessions early (`tests.support.s3`)."""
 
 from __future__ import annotations
 

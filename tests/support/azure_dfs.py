@@ -1,10 +1,10 @@
 """A stand-in for a storage account of Azure with a hierarchical namespace, in a process of its own.
 
 We wrote the server by Azure's REST reference, because no available emulator has the interface that Hadoop's `abfs` uses
-(Data Lake Storage Gen2, "DFS"); Azurite (3.37) has that of blobs only. Our server serves the operations of both
-interfaces that Hadoop's client and Arrow use, on the same files, by HTTPS, and checks the signatures of both (shared
-key). Requests that no client sends (leases, changes of access control, page and append blobs, copies) are refused with
-400. `azure_front` speaks HTTP, `azure_tree` keeps the files.
+(Data Lake Storage Gen2, "DFS"); Azurite (3.37) has only the interface for blobs. Our server serves the operations of
+both interfaces that Hadoop's client and Arrow use, on the same files, by HTTPS, and checks the signatures of both
+(shared key). Requests that no client sends (leases, changes of access control, page and append blobs, copies) are
+refused with 400. `azure_front` speaks HTTP, `azure_tree` keeps the files.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def trusted(spark: SparkSession, server: Server) -> Iterator[None]:
 
 
 def _trusting(java: Any) -> Any:
-    """Sets a TLS context that a JVM uses even if it has already made its default one. Hadoop's `abfs` reads it once."""
+    """Sets a TLS context that a JVM uses even if it has already made its default context. Hadoop's `abfs` reads the
+    context once."""
     keys = java.java.security.KeyStore.getInstance("PKCS12")
     keys.load(None, None)
     file = java.java.io.FileInputStream(str(_certificate().public))

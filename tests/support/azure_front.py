@@ -122,7 +122,7 @@ class _Request(BaseHTTPRequestHandler):
     def _authorization(self) -> str:
         """Returns the header of a request that is signed with the account's key ("Authorize with Shared Key").
 
-        The paths of an emulator begin with the account, so the text that is signed has it twice.
+        The paths of an emulator begin with the account, so the text that is signed has the account twice.
         """
         content = [self.headers.get(f"Content-{name}", "") for name in _SIGNED]
         content[2] = "" if content[2] == "0" else content[2]

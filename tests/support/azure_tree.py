@@ -28,7 +28,8 @@ class RefusedError(Exception):
 
 @dataclass
 class Node:
-    """A folder, or a file without `children`. `appended` and `blocks` are uploaded and not yet part of the file."""
+    """A folder, or a file (`children` is None). `appended` and `blocks` are uploaded bytes that are not yet part of the
+    file."""
 
     children: dict[str, Node] | None = None
     content: bytes = b""

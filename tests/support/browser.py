@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Page, Response
 
-# The first one has no windows and tabs around its pages, which take a third of the CPU time.
+# The first program draws no windows and tabs around its pages, which would take a third of the CPU time.
 _PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, _PROGRAMS)), None)
 _ARGUMENTS = [
@@ -76,7 +76,8 @@ class Faults:
         page.on("response", self._answered)
 
     def allow(self, pattern: str) -> None:
-        """Allows faults from now on, and those that were found before: a test that provokes a fault names it."""
+        """Allows faults that match, found before this call or after it: a test that provokes a fault names the fault
+        here."""
         self._allowed.append(re.compile(pattern))
 
     def unexpected(self) -> list[str]:

@@ -1,9 +1,9 @@
-"""A class-data archive of Spark and Hudi: each JVM that tests start takes a third less CPU time for its start and its
-first jobs.
+"""Writes a class-data archive of Spark and Hudi, with which each JVM that tests start takes a third less CPU time for
+its start and its first jobs.
 
 The JVM loads parsed classes from it (`-XX:SharedArchiveFile`) instead of reading thousands of them from jars; JVMs with
-other jars do not use it. One archive serves one installation of PySpark. A single run of the suite starts too few JVMs
-to win the 50 CPU seconds back that writing takes, so only `python -m tests.support.class_archive` writes it.
+other jars do not use it. One archive serves one installation of PySpark. Writing the archive takes 50 CPU seconds, more
+than a single run of the suite saves, so only `python -m tests.support.class_archive` writes it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 _SPARK = importlib.util.find_spec("pyspark")
 _INSTALLATION = hashlib.sha256(f"{_SPARK.origin} {version('pyspark')}".encode() if _SPARK else b"").hexdigest()[:16]
 ARCHIVE = Path(tempfile.gettempdir()) / f"groundskeeper-classes-{_INSTALLATION}.jsa"
-# A JVM with other jars would print at each start that it cannot use the archive. One that is told of a missing archive
-# would not use that of Java's own classes either.
+# A JVM with other jars would print at each start that it cannot use the archive. A JVM that is told of a missing
+# archive would not use the archive of Java's own classes either.
 JVM_OPTIONS = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off" if ARCHIVE.exists() else ""
 
 

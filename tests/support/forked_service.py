@@ -194,8 +194,8 @@ def _become(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
 
 
 def _fork_servers_of_readers() -> None:
-    """Forks two processes that the service would otherwise start anew, and which would import the service again: the
-    one that forks its readers, and Python's tracker of resources."""
+    """Forks two processes that the service would otherwise start anew, and that would import the service again: the
+    process that forks the readers of tables, and Python's tracker of resources."""
     from multiprocessing import forkserver, util
 
     start, util.spawnv_passfds = util.spawnv_passfds, _forked_python  # type: ignore[attr-defined]

@@ -26,11 +26,12 @@ def python_block(path: Path, word: str) -> str:
 
 
 def is_installation(block: str) -> bool:
-    """Whether this is one of the two lines of the set-up, which `tests/unit/test_code_checks.py` compares with CI."""
+    """Returns whether this is one of the two lines of the set-up, which `tests/unit/test_code_checks.py` compares with
+    CI."""
     return block.startswith("python3 -m venv ")
 
 
 def is_program(block: str) -> bool:
-    """Whether this is a single call of our own program, which `tests/unit/test_guides.py` compares with the command
-    line."""
+    """Returns whether this is a single call of our own program, which `tests/unit/test_guides.py` compares with the
+    command line."""
     return bool(re.fullmatch(r"\.venv/bin/groundskeeper [^|;&]*\n", block))

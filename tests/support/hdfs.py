@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.support.kerberos import Realm
 
-VERSION = "3.3.4"  # that of PySpark's own jars
+VERSION = "3.3.4"  # The version of Hadoop in PySpark's own jars.
 NAMESERVICE = "lake"
 ENTRIES_OF_A_LISTING = 7
 # HDFS brings versions of JAXB and Jersey that were made for Java 8.
@@ -80,8 +80,8 @@ def running(
     with_kerberos: bool = False,
     ahead_seconds: float = 0,
 ) -> Iterator[Cluster]:
-    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm.
-    The cluster's clock is `ahead_seconds` ahead of this machine's."""
+    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC (Kerberos'
+    login server) with a realm for the cluster. The cluster's clock is `ahead_seconds` ahead of this machine's."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
     # The output goes to a list and not to a file, because the JVM still writes after this function has ended.
     said: deque[str] = deque(maxlen=1000)

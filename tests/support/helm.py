@@ -1,4 +1,4 @@
-"""The program `helm`: the one of the machine, or else built from the Go module, which takes minutes once."""
+"""Finds the program `helm` on the machine, or else builds it from the Go module, which takes minutes once."""
 
 from __future__ import annotations
 

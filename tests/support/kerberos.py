@@ -1,5 +1,6 @@
-"""A real KDC: Hadoop's `MiniKdc` (Apache Kerby), in the JVM of the cluster that it serves. Clients find it by
-`KRB5_CONFIG` and Java by `java.security.krb5.conf`, so the machine's own configuration is not used."""
+"""A real KDC (Kerberos' login server): Hadoop's `MiniKdc` (Apache Kerby), in the JVM of the cluster that it serves.
+Clients find it by `KRB5_CONFIG` and Java by `java.security.krb5.conf`, so the machine's own configuration is not
+used."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import struct
 
 
 def entries(header: dict[int, str]) -> bytes:
-    """Returns a header or footer: texts by kind."""
+    """Returns the bytes of a header or footer with these texts by kind."""
     found = struct.pack(">i", len(header))
     for kind, text in header.items():
         found += struct.pack(">ii", kind, len(text.encode())) + text.encode()
@@ -14,7 +14,7 @@ def entries(header: dict[int, str]) -> bytes:
 
 
 def block(kind: int, header: dict[int, str], content: bytes, *, version: int = 1, more: int = 0) -> bytes:
-    """Returns a block; `more` makes its last size wrong."""
+    """Returns a block; the size at its end is too large by `more` bytes."""
     inner = struct.pack(">ii", version, kind) + entries(header)
     inner += struct.pack(">q", len(content)) + content + entries({})
     size = len(inner) + 8

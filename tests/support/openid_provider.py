@@ -47,7 +47,8 @@ def _installed() -> tuple[str, str]:
 
 
 class OpenIdProvider:
-    """The provider at a port of 127.0.0.1. `start` again gives it new keys, and it forgets its sessions."""
+    """The provider at a port of 127.0.0.1. Another `start` gives the provider new keys, and makes it forget its
+    sessions."""
 
     def __init__(self, **persons: list[str]) -> None:
         self.port = free_port()
@@ -66,7 +67,7 @@ class OpenIdProvider:
         }
 
     def start(self, service: str) -> None:
-        """Starts it for the service with this URL."""
+        """Starts the provider for the service with this URL."""
         node, module = _installed()
         wanted = {
             "module": module,

@@ -1,4 +1,5 @@
-"""Rows of many types in small pages that ISA-L compresses, and filters on them, for readers that are not ours."""
+"""Writes Parquet files with rows of many types in small pages that ISA-L compresses. Readers other than ours have to
+read them, also with filters."""
 
 from __future__ import annotations
 
@@ -60,5 +61,6 @@ def writer(path: Path) -> str:
 
 
 def has_pages_of_isa_l(path: Path) -> bool:
-    """Returns whether ISA-L has compressed pages: it says of no system that it is on it, as zlib does (RFC 1952)."""
+    """Returns whether ISA-L has compressed pages: unlike zlib, it leaves the operating system in the gzip header open
+    (RFC 1952)."""
     return _HEADER_OF_ISA_L in path.read_bytes()

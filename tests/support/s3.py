@@ -1,4 +1,4 @@
-"""An S3 server (moto's) in its own process, which counts requests, and fails some on demand.
+"""An S3 server (moto's) in its own process, which counts requests, and refuses some of them on demand.
 
 `python -m tests.support.s3 PORT AHEAD` is the server, whose clock is AHEAD seconds ahead; `running` starts this
 program.
@@ -127,7 +127,8 @@ class Front:
         with self._guard:
             answer = json.dumps(self.counts).encode()
             self.counts.clear()
-            self._random.seed(7)  # its second value is below a fifth, so that few requests are enough for a refusal
+            # The second value of this seed is below a fifth, so that few requests are enough for a refusal.
+            self._random.seed(7)
             self.refused_share = wanted.get("refused_share", 0.0)
             self.listing_seconds = wanted.get("listing_seconds", 0.0)
             self.denies_writes = bool(wanted.get("denies_writes"))
@@ -184,7 +185,8 @@ class Server:
         )
 
     def counted(self, **faults: float) -> Counter[str]:
-        """Returns the requests since the last call by kind, and replaces the faults by these."""
+        """Returns the number of requests since the last call by kind, and replaces the faults of the server by
+        these."""
         request = urllib.request.Request(f"{self.endpoint}{_CONTROL}", json.dumps(faults).encode(), method="POST")
         trusted = ssl.create_default_context(cafile=self.ca_file) if self.ca_file else None
         with urllib.request.urlopen(request, timeout=30, context=trusted) as answer:

@@ -1,4 +1,4 @@
-"""The folder of tables that tests copy instead of writing them: one for all processes of a run."""
+"""Names the folder with the tables that tests copy instead of writing them. All processes of a run share one folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Writes tables with only the parts that are read without a JVM: a timeline with real metadata, and files with sizes.
+"""Writes tables that have only what the service reads without a JVM: a timeline with real metadata, and files with
+sizes.
 
-The names and formats are those that Hudi 1.2 writes; `tests/integration/test_observed_tables.py` has the real thing.
+The names and formats are those that Hudi 1.2 writes; `tests/integration/test_observed_tables.py` uses real tables.
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ class SmallTable:
         extra: Mapping[str, str] | None = None,
     ) -> None:
         """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time,
-        from version 8 on (default: one later); `modified` when the timeline file was written, for version 6."""
+        from version 8 on (by default the instant plus one); `modified` when the timeline file was written, for version
+        6."""
         stats: dict[str, list[dict[str, Any]]] = {}
         for partition, of_partition in (files or {}).items():
             for name, size in of_partition.items():
@@ -195,8 +197,8 @@ class SmallTable:
         self.complete(instant, "rollback", avro(_ROLLBACK, record))
 
     def restore(self, instant: str, *undone: str, partitions: tuple[str, ...] = ()) -> None:
-        """Removes these instants from the timeline, as Hudi does. Only table version 8 and later have restores in this
-        form."""
+        """Restores the table: removes these instants from the timeline, as Hudi does. Only table version 8 and later
+        have restores in this form."""
         for each in undone:
             for path in self.timeline.glob(f"{each}*"):
                 path.unlink()
@@ -229,7 +231,7 @@ class SmallTable:
             file.truncate(size)
 
     def add_metadata_table(self) -> SmallTable:
-        """Returns its metadata table, without any instant. Only the list of files is in it."""
+        """Adds a metadata table without any instant, which has only the list of files, and returns it."""
         with (self.base / ".hoodie" / "hoodie.properties").open("a") as file:
             file.write("hoodie.table.metadata.partitions=files\n")
         return SmallTable(self.base / ".hoodie" / "metadata", version=self.version)

@@ -98,7 +98,7 @@ class Cluster:
 
     def _start(self, name_of_class: str, *arguments: str, name: str) -> subprocess.Popen[bytes]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-        # Children must die with it, so that a killed test leaves no executors.
+        # The children must die with this process, so that a killed test leaves no executors.
         with (self._folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [SPARK / "bin" / "spark-class", f"org.apache.spark.deploy.{name_of_class}", *arguments],
@@ -118,7 +118,7 @@ class Cluster:
 
 
 def children(parents: Collection[int]) -> list[int]:
-    """Process ids, by what /proc says of each process's parent."""
+    """Returns the process ids of all children of these processes, by /proc."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,6 +1,6 @@
-"""A TCP proxy before the socket of a PostgreSQL server that can stop forwarding: it goes on accepting connections and
-acknowledging bytes, and nothing answers, like a network that has lost the server's host without a reset. It can also
-answer instead of the server."""
+"""A TCP proxy before the socket of a PostgreSQL server that can stop forwarding, like a network that has lost the
+server's host without a reset: the proxy still accepts connections and acknowledges bytes, but nothing answers. The
+proxy can also answer instead of the server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class StallingProxy:
-    """A proxy that forwards the bytes of a stall after its end. If `own_answer` is set, it is sent instead of the next
-    answer, and that connection is closed."""
+    """A proxy that holds back bytes during a stall, and forwards them afterwards. If `own_answer` is set, the proxy
+    sends it instead of the next answer, and closes that connection."""
 
     own_answer: bytes | None = None
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request; `path` has the query, too."""
+    """A received request; `path` includes the query."""
 
     method: str
     path: str
@@ -36,7 +36,7 @@ class Answer:
 
 
 class StandIn:
-    """Each request gets the answer of the function. `close`, or the end of the block, ends it."""
+    """Answers each request with what the function returns. `close`, or the end of the block, ends the server."""
 
     def __init__(self, answer: Callable[[Asked], Answer]) -> None:
         class Handler(BaseHTTPRequestHandler):

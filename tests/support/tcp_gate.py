@@ -33,12 +33,13 @@ class TcpGate:
 
     @property
     def is_used(self) -> bool:
-        """Whether a connection is open."""
+        """Returns whether a connection is open."""
         with self._guard:
             return bool(self._open)
 
     def lose_answer(self, to: bytes) -> None:
-        """Ends the connection of the next request that contains this, when the server answers it."""
+        """Ends the connection of the next request that contains these bytes at the moment when the server answers
+        it."""
         with self._guard:
             self._lost = to
 

@@ -27,7 +27,7 @@ VERSION = "3.3.4"
 START_SECONDS = 120.0
 _GROUP = "org.apache.hadoop"
 _SERVER = "org.apache.hadoop.yarn.server"
-# Hadoop 3.3.4 knows Java 11. Newer versions must open these modules to its injection of dependencies.
+# Hadoop 3.3.4 is made for Java 11. Newer versions of Java must open these modules to its injection of dependencies.
 _OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.util", "java.io", "java.nio")]
 _LOGGING = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -41,7 +41,7 @@ FIFO = "fifo.FifoScheduler"
 
 class Cluster:
     """The resource manager and its node managers. `conf_folder` is the value of HADOOP_CONF_DIR for drivers. `options`
-    are further options of YARN, and `capacity` of its capacity scheduler."""
+    are further options of YARN, and `capacity` are options of its capacity scheduler."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class Cluster:
             "yarn.resourcemanager.webapp.address": f"{HOST}:{self._web}",
             "yarn.resourcemanager.scheduler.class": f"{_SERVER}.resourcemanager.scheduler.{scheduler}",
             "yarn.resourcemanager.nm.liveness-monitor.interval-ms": "500",
-            # A lost node is noticed after this time instead of ten minutes. A new application master needs longer.
+            # YARN notices a lost node after this time instead of ten minutes. The start of a new application master
+            # takes longer.
             "yarn.nm.liveness-monitor.expiry-interval-ms": "10000",
             "yarn.am.liveness-monitor.expiry-interval-ms": "60000",
             "yarn.scheduler.minimum-allocation-mb": "128",

@@ -79,7 +79,7 @@ def running() -> Iterator[Server]:
 
 
 def _is_serving(port: int) -> bool:
-    """Whether the server reports its mode; an open port is not enough."""
+    """Returns whether the server reports its mode, because an open port does not show that it serves."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
             connection.sendall(b"srvr")

@@ -116,7 +116,7 @@ def test_without_a_marker_the_timeline_says_whether_the_instant_is_pending(
     output.stream.write(b"rows")
     if is_completed:
         assert output.close() == 4
-        # A commit that does not name the file deletes it by this.
+        # A commit that does not name the file deletes it, because it finds this marker.
         assert marker.exists()
         return
     with pytest.raises(CommitLostError):

@@ -38,7 +38,7 @@ def test_columns_whose_default_is_not_null_are_known() -> None:
     assert columns_with_default(schema) == {"fare", "place", "places"}
 
 
-def test_what_is_below_a_megabyte_is_small_and_what_the_planner_does_not_tell_is_not() -> None:
+def test_sizes_below_a_megabyte_count_as_small_and_unknown_sizes_do_not() -> None:
     tiny = [operation(fileId=str(number), metrics={"TOTAL_IO_READ_MB": 0.0}) for number in range(50)]
     assert sum(each.bytes for each in slices_of({"operations": tiny})) < MOST_BYTES
     (unknown,) = slices_of({"operations": [operation(metrics=None)]})

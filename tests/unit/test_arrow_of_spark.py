@@ -74,19 +74,19 @@ def test_null_structs_of_required_fields_are_written_and_read_back(case: str, fi
     assert pq.read_table(buffer).column("column").to_pylist() == values[first:]
 
 
-def test_without_it_the_writer_takes_them_for_nulls() -> None:
+def test_without_the_conversion_arrows_writer_takes_null_structs_for_null_fields() -> None:
     kind, values = CASES["numbers"]
     with pytest.raises(pa.ArrowInvalid, match="non-nullable"):
         pq.write_table(pa.table({"column": as_spark_has_it(values, kind)}), io.BytesIO())
 
 
-def test_a_null_that_is_seen_is_left_to_the_writer() -> None:
+def test_a_visible_null_in_a_required_field_is_left_to_the_writer() -> None:
     found = without_hidden_nulls(as_spark_has_it([{"x": None, "y": "a"}, None], POINT))
     with pytest.raises(pa.ArrowInvalid, match="non-nullable"):
         pq.write_table(pa.table({"column": found}), io.BytesIO())
 
 
-def test_what_has_no_required_fields_is_not_touched() -> None:
+def test_arrays_without_required_fields_are_not_changed() -> None:
     array = pa.array([None, {"a": 1}])
     assert without_hidden_nulls(array) is array
 
@@ -119,7 +119,7 @@ def test_lists_without_any_element_get_offsets(case: str) -> None:
     assert found.to_pylist() == [[], []]
 
 
-def test_what_spark_holds_for_nullable_becomes_required_where_only_null_structs_are_null() -> None:
+def test_fields_that_spark_reads_as_nullable_become_required_where_only_null_structs_are_null() -> None:
     spark = struct(pa.field("kind", pa.string()), pa.field("of", struct(pa.field("path", pa.string()))))
     table = struct(required("kind", pa.binary()), pa.field("of", struct(required("path", pa.string()))))
     values = [{"kind": "a", "of": None}, None, {"kind": "b", "of": {"path": "p"}}]

@@ -120,7 +120,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return start
 
 
-def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Callable[..., Result]) -> None:
+def test_the_clean_up_after_a_cancelled_job_is_not_cancelled(run: Callable[..., Result]) -> None:
     spark = FakeSpark()
     seen: list[int] = []
 
@@ -200,7 +200,7 @@ def test_an_attempt_without_its_lease_undoes_nothing_since_another_one_is_at_wor
     assert undone == []
 
 
-def test_a_lease_that_is_lost_while_a_cancelled_job_cleans_up_ends_that_too(run: Callable[..., Result]) -> None:
+def test_a_lost_lease_also_ends_the_clean_up_of_a_cancelled_job(run: Callable[..., Result]) -> None:
     spark = FakeSpark()
     answers = [HeartbeatAnswer.CANCEL]
 
@@ -341,7 +341,7 @@ def test_a_worker_whose_executors_have_just_gone_takes_no_job(monkeypatch: pytes
     assert leased == ["w1"]
 
 
-def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_standby_neither_announces_itself_nor_takes_a_job_until_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     announced: list[str] = []
     asked = threading.Event()
 

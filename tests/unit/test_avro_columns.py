@@ -157,7 +157,7 @@ def test_generated_records_come_back(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize(("kind", "logical"), [("int", "time-millis"), ("long", "time-micros")])
 @pytest.mark.parametrize("value", [-1, 86_400_000_000])
-def test_a_time_that_no_day_has_is_refused(kind: str, logical: str, value: int) -> None:
+def test_a_time_of_day_beyond_24_hours_is_refused(kind: str, logical: str, value: int) -> None:
     value = min(value, 2**31 - 1) if kind == "int" else value
     content, starts, ends = encoded(record(("c", kind)), [{"c": value}])
     schema = record(("c", {"type": kind, "logicalType": logical}))
@@ -199,7 +199,7 @@ def test_broken_records_are_refused_or_are_other_records(data: st.DataObject) ->
 @pytest.mark.parametrize(
     "kind", ["string", "bytes", {"type": "array", "items": "int"}, {"type": "map", "values": "int"}]
 )
-def test_lengths_that_lie_are_refused(kind: Any, content: bytes) -> None:
+def test_lengths_that_exceed_the_content_are_refused(kind: Any, content: bytes) -> None:
     with pytest.raises(NotProvedError):
         Decoder(json.dumps(record(("c", kind)))).decode(
             content, np.zeros(1, np.int64), np.array([len(content)], np.int64)

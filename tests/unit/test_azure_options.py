@@ -53,7 +53,7 @@ def test_the_options_of_hadoop_are_those_of_arrow(options: dict[str, str], expec
     assert isinstance(found.filesystem().handler, AzureFiles)
 
 
-def test_an_account_of_another_cloud_is_looked_for_there() -> None:
+def test_an_account_of_another_azure_cloud_gets_the_endpoint_of_that_cloud() -> None:
     found = store_of("abfss://lake@account.dfs.core.chinacloudapi.cn/t", KEY)
     assert found == Azure("account", "core.chinacloudapi.cn", key="geheim")
     assert path_of("abfss://lake@account.dfs.core.chinacloudapi.cn//t/x%20 y/") == "lake/t/x%20 y"
@@ -84,7 +84,7 @@ def test_an_account_of_another_cloud_is_looked_for_there() -> None:
         ),
     ],
 )
-def test_what_arrow_cannot_do_as_hadoop_does_is_refused_by_name(name: str, options: dict[str, str]) -> None:
+def test_options_that_arrow_cannot_follow_are_refused_by_name(name: str, options: dict[str, str]) -> None:
     with pytest.raises(NotReproducibleError) as refused:
         store_of(TABLE, options)
     assert name in str(refused.value)
@@ -106,6 +106,6 @@ def test_the_driver_reads_these_options_of_hadoop_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("name", [f"fs.azure.account.key.{HOST}", "fs.azure.account.oauth2.client.secret"])
-def test_its_secrets_are_masked(name: str) -> None:
+def test_the_secrets_of_azures_options_are_masked(name: str) -> None:
     assert is_secret(name, "a value")
     assert not is_secret("fs.azure.account.auth.type", "OAuth")

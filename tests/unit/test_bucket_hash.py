@@ -123,19 +123,19 @@ def test_the_arrow_layout_of_the_keys_does_not_matter(keys: list[str], data: st.
         (":,", [""], [","]),
     ],
 )
-def test_the_quirks_of_composite_keys(key: str, fields: list[str], values: list[str | None]) -> None:
+def test_composite_keys_are_hashed_with_hudis_quirks(key: str, fields: list[str], values: list[str | None]) -> None:
     assert hudi_values(key, fields) == values
     assert codes([key], fields) == [java_list_hash(values)]
 
 
-def test_known_java_hash_codes() -> None:
+def test_known_texts_have_javas_hash_codes() -> None:
     assert java_string_hash("hello") == 99162322
     assert java_string_hash("\U0001f600") == 31 * 0xD83D + 0xDE00
     assert codes(["hello"], []) == [31 + 99162322]
 
 
 @pytest.mark.slow
-def test_one_very_long_key_among_many_blocks_of_short_ones() -> None:
+def test_one_very_long_key_among_many_blocks_of_short_keys_is_hashed_right() -> None:
     keys = [f"k{i}" for i in range(30_000)] + ["x" * 300_000, "é" * 200_000] + [f"a:{i},b:é" for i in range(30_000)]
     expected = [java_list_hash(hudi_values(key, ["a"])) for key in keys]
     assert codes(keys, ["a"]) == expected

@@ -54,7 +54,7 @@ def test_the_number_of_buckets_is_found_whatever_it_is(num_buckets: int) -> None
     assert finding.warnings == ()
 
 
-def test_several_fitting_numbers_ask_for_the_claim() -> None:
+def test_if_several_numbers_fit_the_owner_has_to_declare_one() -> None:
     eight = table_of(8)
     lower = [s for s in eight.samples if (s.slice.bucket or 0) < 4]
     finding = detect(replace(eight, slices=[s.slice for s in lower], samples=lower))
@@ -76,7 +76,7 @@ def test_a_handful_of_keys_proves_nothing() -> None:
     assert detect(table_of(4, ["key-1"] * 1000)).index is None
 
 
-def test_log_only_tables_ask_for_the_claim_and_believe_it() -> None:
+def test_the_owner_has_to_declare_the_index_of_a_table_with_logs_alone() -> None:
     evidence = replace(table_of(4), samples=[])
     assert detect(evidence).index is None
     finding = verify(BucketIndex(4, ("id",)), evidence)
@@ -148,7 +148,7 @@ def test_hash_fields_that_are_part_of_the_key_are_found(fields: tuple[str, ...])
     assert detect(evidence).index == BucketIndex(4, fields)
 
 
-def test_two_choices_of_hash_fields_that_fit_ask_for_the_claim() -> None:
+def test_if_two_choices_of_hash_fields_fit_the_owner_has_to_declare_one() -> None:
     # The last field is the same in all keys, and of two buckets a code and 31 times that code have the same one.
     keys = [f"id:{number},region:b" for number in range(400)]
     evidence = replace(table_of(2, keys, ("id",)), record_key_fields=("id", "region"))

@@ -58,11 +58,11 @@ def test_the_empty_partition_path_can_be_selected() -> None:
     assert (rules.buckets_of(""), rules.buckets_of("a")) == (8, 4)
 
 
-def test_what_selects_nothing_is_named() -> None:
+def test_selections_without_any_partition_are_named() -> None:
     assert Selection(("a", "b"), ("c", "a")).missing(["a", "a1"]) == ["b", "c..."]
 
 
-def test_a_bucket_goes_to_all_that_its_rows_can_have_for_a_bucket() -> None:
+def test_the_children_of_a_bucket_are_all_buckets_that_its_rows_can_get() -> None:
     change = BucketChange(BucketRules.uniform(4), BucketRules.uniform(12))
     assert change.children("p", 3) == (3, 7, 11)
     change = BucketChange(BucketRules.uniform(4), BucketRules.uniform(6))
@@ -83,7 +83,7 @@ def test_rows_stay_in_their_family_whatever_the_two_numbers(old: int, new: int, 
     assert sorted(change.children("p", before)) == family
 
 
-def test_numbers_between_which_a_bucket_has_too_many_children_are_too_unlike() -> None:
+def test_a_change_in_which_a_bucket_would_have_too_many_children_is_refused() -> None:
     for old, new, is_too_unlike in [(2000, 2001, True), (2000, 2500, False), (1024, 1023, False), (2, 4096, True)]:
         change = BucketChange(BucketRules.uniform(old), BucketRules.uniform(new))
         assert change.is_too_unlike("p") is is_too_unlike
@@ -104,7 +104,7 @@ def test_a_contraction_is_the_inverse_of_an_expansion(number: int, factor: int, 
     assert many.whole_table(Scale(factor=factor, contracts=True)) == few
 
 
-def test_rows_of_a_bucket_beyond_the_number_stay_nowhere() -> None:
+def test_a_bucket_beyond_the_number_has_no_place_for_its_rows() -> None:
     rules = BucketRules.uniform(4)
     assert BucketChange(rules, rules).children("p", 5) == ()
 
@@ -117,7 +117,7 @@ def test_a_factor_that_does_not_divide_leaves_a_number_as_it_is() -> None:
     assert [exact.buckets_of(path) for path in ("x", "y", "z")] == [3, 2, 8]
 
 
-def test_a_number_that_does_not_divide_is_refused_with_those_that_do() -> None:
+def test_a_number_that_does_not_divide_the_buckets_is_refused_with_the_numbers_that_do() -> None:
     refusal = not_a_divisor("dt=1", 12, 5, others=2)
     assert refusal.detail == "partition 'dt=1' has 12 buckets, 5 were asked for (and so for 2 other partitions)"
     assert refusal.hint == "Ask for 6 or 4 or 3 buckets."

@@ -60,6 +60,6 @@ def test_a_damaged_hashing_config_is_not_co_located(content: str) -> None:
         numbers_of_config(content)
 
 
-def test_its_version_is_that_of_the_service() -> None:
+def test_the_package_has_the_version_of_the_service() -> None:
     project = tomllib.loads((ROOT / "jobs/bucketed_reads/pyproject.toml").read_text())["project"]
     assert project["version"] == groundskeeper_client.__version__

@@ -1,4 +1,4 @@
-"""Checks of what somebody has changed on the storage by hand: only what is wrong is found, wherever it is."""
+"""Tests the checks for changes that somebody made on the storage by hand: they find each fault, and nothing else."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_table_may_have_another_index_if_hardly_a_file_group_is_one_of_a_bucke
 ) -> None:
     monkeypatch.setattr(buckets.hashing_config, "is_in_force", lambda _: has_config)
     ids = [FIXED] * with_bucket + ["b1d38ce7-1a82-4ea0-84e1-58ad3af13f06-0"] * others
-    ids += ["61386072-1a82-4ea0-84e1-58ad3af13f06-0"] * bool(others)  # A random one that begins with digits.
+    ids += ["61386072-1a82-4ea0-84e1-58ad3af13f06-0"] * bool(others)  # A random file id that begins with digits.
     listed = [SimpleNamespace(file_id=each) for each in ids]
     assert buckets.has_no_buckets(cast("Any", SimpleNamespace(table=None, listed_slices=listed))) is expected
 
@@ -337,7 +337,7 @@ def test_a_base_file_that_no_listing_shows_is_found(monkeypatch: pytest.MonkeyPa
     assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}) == [f]
 
 
-def test_what_was_replaced_is_gone_or_is_being_compacted_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_were_replaced_or_are_being_compacted_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hidden(monkeypatch, {"g": SEEN}, replaced="f") == []
     assert hidden(monkeypatch, {"f": LOGS_ALONE, "g": SEEN}, planned="f") == []
     assert hidden(monkeypatch, {"g": SEEN}, gone="f") == []

@@ -1,5 +1,5 @@
-"""A damage is an incident until its check is made again without finding it. So each check has a name for ever, and an
-examination names each check as made or as not made."""
+"""Tests the names of checks. A damage is an incident until the same check is made again without finding it, so each
+check keeps its name for ever, and an examination names each check as made or as not made."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_only_an_examination_gives_a_finding_the_name_of_its_check() -> None:
     assert named_in == {"examination.py"}
 
 
-def test_what_could_not_be_made_is_one_finding_that_closes_with_the_last_of_these_checks() -> None:
+def test_checks_that_could_not_be_made_are_one_finding_that_closes_with_the_last_of_them() -> None:
     light = of_table({"lock": fails, "markers": finds_nothing})
     heavy = examination.not_made(["rows", "indexes"], HudiError("no reason"))
 
@@ -175,7 +175,7 @@ def test_a_check_that_fails_is_made_once_more_with_the_table_as_it_is_by_then() 
     assert tried[0] is not tried[1]
 
 
-def test_what_a_table_without_meta_fields_does_not_have_is_no_failure() -> None:
+def test_checks_that_need_meta_fields_do_not_fail_on_a_table_without_them() -> None:
     without = examination.not_made(["rows in buckets"], RefusedError([NO_META_FIELDS.because("")]))
     assert examination.concluded(without).findings == ()
     both = examination.joined(without, examination.not_made(["rows"], HudiError("no reason")))

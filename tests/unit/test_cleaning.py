@@ -27,7 +27,7 @@ def completed(*instants: str) -> list[Commit]:
         (["1", "3", "4", "5", "2", "6", "7"], 2, 2),
     ],
 )
-def test_what_a_long_commit_replaced_stays_until_as_many_have_completed_after_it(
+def test_files_that_a_long_commit_replaced_stay_until_enough_commits_complete_after_it(
     instants: list[str], retain: int, expected: int
 ) -> None:
     assert commits_to_retain(completed(*instants), retain, has_sessions=False) == expected

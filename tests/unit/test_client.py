@@ -46,7 +46,7 @@ def test_an_id_never_leads_to_another_path(given: str, sent: str) -> None:
     assert segment(given) == sent
 
 
-def test_words_and_members_of_a_later_service_are_kept_or_ignored() -> None:
+def test_the_client_accepts_enum_values_and_members_of_a_later_service() -> None:
     answer = b'{"id": "inc_1", "kind": "later", "more": 1}'
 
     class Later(msgspec.Struct):

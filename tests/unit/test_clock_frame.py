@@ -87,7 +87,7 @@ def test_the_frame_is_never_ahead_of_the_writers_clock(offset: int, late: list[f
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_clocks_in_turn_disagree(version: int) -> None:
+def test_commits_of_two_clocks_in_turn_show_that_the_clocks_disagree(version: int) -> None:
     frame = measured(commits(*[timedelta(), -90 * SECONDS] * 4, version=version), version)
 
     assert frame.disagreement is not None
@@ -96,7 +96,7 @@ def test_clocks_in_turn_disagree(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_clock_that_was_set_is_a_step_and_its_new_time_counts(version: int) -> None:
+def test_a_clock_that_was_set_counts_as_one_clock_with_its_new_time(version: int) -> None:
     forward = measured(commits(*[-HOURS] * 4, *[timedelta()] * 4, version=version), version)
     assert forward.disagreement is None
     assert forward.offset is not None
@@ -163,7 +163,7 @@ def test_the_latest_moment_of_a_metadata_table_is_found_among_its_longer_and_spe
     assert latest_of(["hoodie.properties"]) is None
 
 
-def test_storages_that_stamp_to_the_second_tell_the_frame_as_well() -> None:
+def test_modification_times_in_whole_seconds_also_show_the_clock() -> None:
     files = [Stamped(file.name, file.written.replace(microsecond=0)) for file in commits(*[5.5 * HOURS] * 4)]
     frame = measured(files)
 
@@ -186,7 +186,7 @@ def test_a_late_file_makes_no_second_clock() -> None:
     assert abs(frame.offset) < SECONDS
 
 
-def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_found() -> None:
+def test_an_instant_that_appears_later_but_has_an_earlier_time_is_found() -> None:
     ours = START + HOURS
     plan = Stamped(f"{instant_of(ours)}.compaction.requested", ours + 0.2 * SECONDS)
     before, later = commit(ours - MINUTES, timedelta()), commit(ours + MINUTES, timedelta())

@@ -38,7 +38,7 @@ def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_n
     ("index", "params"),
     [(BucketIndex(4, ("id",)), {"plans": ["001"]}), (None, {"expansion_factor": 2}), (None, {"expansion_factor": 4})],
 )
-def test_the_worker_refuses_what_the_service_does(index: BucketIndex | None, params: dict[str, Any]) -> None:
+def test_worker_and_service_refuse_the_same_clusterings(index: BucketIndex | None, params: dict[str, Any]) -> None:
     declared = Table("/lake/t", "t", index=index)
     table: Any = SimpleNamespace(
         file_slices=lambda: [],

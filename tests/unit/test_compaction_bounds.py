@@ -66,7 +66,7 @@ def test_the_newest_partitions_that_fit_are_taken_whole() -> None:
     assert ids(bounds(270 + 104).choose(DUE)) == ("de", "abc")
 
 
-def test_of_a_partition_that_does_not_fit_the_largest_logs_are_taken() -> None:
+def test_if_a_partition_exceeds_the_limit_its_file_groups_with_the_largest_logs_are_taken() -> None:
     choice = bounds(140).choose(DUE)
     assert ids(choice) == ("e", "abcd")
     assert matched(choice) == ["dt=3"]

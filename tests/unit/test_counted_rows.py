@@ -65,7 +65,7 @@ def test_without_buckets_no_row_is_in_a_wrong_one() -> None:
     assert list(counted.in_buckets(examined(rows("dt=1", misplaced=9), table=None, rules=None))) == []
 
 
-def test_of_many_partitions_some_are_probed() -> None:
+def test_only_some_of_many_partitions_are_probed() -> None:
     assert first_and_last_keys([]) == set()
     assert first_and_last_keys([rows("dt=1")]) == {("dt=1", "a"), ("dt=1", "z")}
     assert len(first_and_last_keys([rows(f"dt={number}") for number in range(401)])) == 2 * 134

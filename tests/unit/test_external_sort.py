@@ -138,7 +138,7 @@ from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import RefusedError
 from jobs.storage.paths import of_hadoop
 
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails as on a full disk
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # The ignored signal makes a write fail as on a full disk.
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))
 base = sys.argv[1]
 work = Rewrite(of_hadoop(base, {}), "20260101000000000", ("id",), sort_by=("n",), sort_bytes=1 << 18)

@@ -28,7 +28,7 @@ SWITCH = Switch(frozenset({("p", OLD)}), BucketChange(BucketRules.uniform(4), Bu
         ({}, {}, Verdict.OPEN),
     ],
 )
-def test_the_verdict_after_an_expansion(
+def test_files_show_after_an_expansion_whether_a_write_is_stale(
     groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict
 ) -> None:
     assert SWITCH.verdict(Touched(groups, inserts)) is verdict
@@ -53,7 +53,7 @@ CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
         ({}, {}, Verdict.OPEN),
     ],
 )
-def test_the_verdict_after_a_contraction(
+def test_files_show_after_a_contraction_whether_a_write_is_stale(
     groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict
 ) -> None:
     switch = Switch(frozenset({("p", OLD)}), CONTRACTION, frozenset({"p"}))
@@ -73,7 +73,7 @@ def test_the_verdict_after_a_contraction(
         (6, 8, {"p": {"00000001-b-0": 3 * SURE_ROWS}}, {}, Verdict.STALE),
     ],
 )
-def test_the_verdict_after_a_change_to_another_number(
+def test_files_show_after_another_change_of_the_number_whether_a_write_is_stale(
     old: int, new: int, groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict
 ) -> None:
     change = BucketChange(BucketRules.uniform(old), BucketRules.uniform(new))

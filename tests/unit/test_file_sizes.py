@@ -74,12 +74,13 @@ def test_files_that_are_gone_and_sizes_that_no_commit_says_are_left_to_other_che
     assert differing(BASE, None, 10) == differing(BASE, 10, 0) == []
 
 
-def test_of_several_statistics_of_one_log_the_largest_counts() -> None:
+def test_the_largest_of_several_statistics_of_one_log_counts() -> None:
     stats = [{"fileId": "f", "path": LOG, "totalWriteBytes": size} for size in (10, 30, None)]
     assert commit_of("1", "1", {"partitionToWriteStats": {"": stats}}).sizes == {LOG: 30}
 
 
-@pytest.mark.parametrize("token", ["0-1-0", "0-1-0-2"])  # of Hudi before 1.1, and since
+# The first token is one of Hudi before 1.1, the second one of later versions.
+@pytest.mark.parametrize("token", ["0-1-0", "0-1-0-2"])
 @pytest.mark.parametrize(
     ("before", "previous"), [("f_1-2-3_20250101000000000.parquet", "20250101000000000"), ("", "null")]
 )
@@ -98,7 +99,7 @@ def test_a_log_of_a_new_file_group_may_name_its_own_instant_as_the_one_before() 
 
 
 @pytest.mark.parametrize(("of_batches", "found"), [(True, []), (False, ["3 wrote 10 rows for 13"])])
-def test_the_rows_of_batches_are_not_held_against_those_of_a_clustering(of_batches: bool, found: list[str]) -> None:
+def test_a_clustering_is_not_compared_with_row_counts_of_flinks_batches(of_batches: bool, found: list[str]) -> None:
     instant = str(OF_BATCHES["prevCommit"])
     name = f"f_0-1-0-2_{instant}.parquet"
     old = {**OF_BATCHES, "path": name, "prevCommit": instant if of_batches else "null"}

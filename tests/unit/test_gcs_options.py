@@ -49,7 +49,7 @@ def test_the_options_of_the_connector_are_those_of_arrow(options: dict[str, str]
         "fs.gs.storage.root.url",
     ],
 )
-def test_what_arrow_cannot_do_as_the_connector_does_is_refused_by_name(name: str) -> None:
+def test_options_of_the_connector_that_arrow_cannot_follow_are_refused_by_name(name: str) -> None:
     with pytest.raises(RefusedError) as refused:
         of_hadoop("gs://lake/t", {name: "geheim"})
     problem = refused.value.problem()
@@ -69,6 +69,6 @@ def test_a_key_file_that_cannot_be_read_is_not_replaced_by_other_credentials(tmp
     "name",
     ["fs.gs.auth.service.account.private.key", "fs.gs.auth.client.secret", "fs.gs.auth.refresh.token"],
 )
-def test_its_secrets_are_masked(name: str) -> None:
+def test_the_secrets_of_googles_options_are_masked(name: str) -> None:
     assert is_secret(name, "a value")
     assert not is_secret("fs.gs.auth.service.account.json.keyfile", "/etc/key.json")

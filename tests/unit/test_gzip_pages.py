@@ -277,7 +277,7 @@ def of_another_file(pages: bytearray, end: bytearray) -> None:
         (of_another_file, "the footer"),
     ],
 )
-def test_what_is_no_file_of_uncompressed_pages_is_refused(change: Any, why: str) -> None:
+def test_content_that_is_no_file_of_uncompressed_pages_is_refused(change: Any, why: str) -> None:
     halves = parts(written(ALL.select(["number"]), compression="none", use_dictionary=False))
     pages, end = map(bytearray, halves)
     change(pages, end)

@@ -54,7 +54,7 @@ def test_new_files_are_as_hadoops_client_makes_them(monkeypatch: pytest.MonkeyPa
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_with_kerberos_a_ticket_or_a_token_says_who_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ticket_or_a_token_identifies_the_client_with_kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_USER_NAME", "etl")
     for options in ({"hadoop.security.authentication": "kerberos"}, {hdfs.AUTHENTICATION: " KERBEROS "}):
         found = hdfs.of_hadoop(options, "lake")
@@ -83,7 +83,7 @@ def test_without_the_extra_a_login_says_how_to_install_it(monkeypatch: pytest.Mo
         {"dfs.ha.namenodes.lake": "nn1"},
     ],
 )
-def test_what_webhdfs_cannot_do_as_hadoop_does_is_refused_by_name(options: dict[str, str]) -> None:
+def test_options_that_webhdfs_cannot_follow_are_refused_by_name(options: dict[str, str]) -> None:
     with pytest.raises(RefusedError) as refused:
         of_hadoop("hdfs://lake/t", options)
     problem = refused.value.problem()

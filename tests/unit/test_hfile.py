@@ -56,7 +56,7 @@ def test_a_changed_byte_of_compressed_entries_is_damage(at: int, change: int) ->
 
 
 @given(st.binary(max_size=9000))
-def test_any_bytes_have_an_answer(content: bytes) -> None:
+def test_any_bytes_are_either_whole_or_damaged(content: bytes) -> None:
     assert damage(content) is not None
     assert damage(file_of(content)) is not None or content == b""
 

@@ -1,4 +1,4 @@
-"""What an idle worker leaves out."""
+"""Tests that an idle worker makes few calls and sends few heartbeats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from jobs.worker.slots import Slots
         ("yarn", {}, None),
     ],
 )
-def test_only_an_executor_within_the_driver_beats_seldom(master: str, options: dict[str, str], found: str) -> None:
+def test_only_the_executor_in_a_local_driver_sends_few_heartbeats(
+    master: str, options: dict[str, str], found: str
+) -> None:
     assert spark_options(master, options).get("spark.executor.heartbeatInterval") == found
 
 
@@ -35,7 +37,7 @@ def _executors(master: str, asked: list[bool]) -> Executors:
     return Executors(context)
 
 
-def test_the_jvm_of_an_idle_local_session_is_asked_seldom_and_that_of_another_one_each_time() -> None:
+def test_an_idle_worker_asks_only_a_local_jvm_seldom_for_its_state() -> None:
     local: list[bool] = []
     executors = _executors("local[2,4]", local)
     assert not any(executors.has_ended(is_idle=True) for _ in range(5))
@@ -48,7 +50,7 @@ def test_the_jvm_of_an_idle_local_session_is_asked_seldom_and_that_of_another_on
     assert len(others) == 5
 
 
-def test_slots_have_worked_while_a_job_runs_and_once_after_its_end() -> None:
+def test_slots_say_that_they_worked_while_a_job_runs_and_once_after_its_end() -> None:
     slots = Slots(1, 0, take=lambda _only: None, takes_no_more=lambda: True)
     assert not slots.have_worked()
     with slots.taken(is_submitted=True):

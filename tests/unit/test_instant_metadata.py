@@ -31,7 +31,7 @@ def test_a_commit_tells_what_it_wrote(tmp_path: Path, version: int) -> None:
     assert found.schema
 
 
-def test_what_a_base_file_held_before_was_not_brought_by_the_commit() -> None:
+def test_rows_that_a_base_file_had_before_do_not_count_as_rows_of_the_commit() -> None:
     """`numWrites` of copy-on-write tables counts all rows of the new file."""
     stat = {"fileId": "a", "path": "p/a_0-1-1_001.parquet", "numWrites": 100}
     stat |= {"numInserts": 3, "numUpdateWrites": 2, "numDeletes": 1}
@@ -68,7 +68,7 @@ def test_a_restore_is_the_sum_of_its_rollbacks() -> None:
 
 
 @pytest.mark.parametrize("action", ["savepoint", "indexing", "schemacommit"])
-def test_other_actions_touch_nothing(action: str) -> None:
+def test_other_actions_name_no_partitions(action: str) -> None:
     assert parse_metadata(action, b"{}", "").partitions == ()
 
 
@@ -115,7 +115,7 @@ def test_a_decimal_of_another_precision_is_another_schema() -> None:
     assert schema_digest(one) != schema_digest(other)
 
 
-def test_what_is_no_schema_has_no_digest() -> None:
+def test_a_text_that_is_no_schema_has_no_digest() -> None:
     assert schema_digest("not json") is None
 
 

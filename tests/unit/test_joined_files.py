@@ -108,7 +108,7 @@ def require_rows(folder: Path, made: JoinedFile, expected: pa.Table) -> pq.FileM
 @pytest.mark.parametrize(
     "options", [{}, {"write_page_checksum": True}, {"use_dictionary": False, "write_page_index": False}]
 )
-def test_alike_files_are_copied(tmp_path: Path, codec: str, options: dict[str, Any]) -> None:
+def test_files_of_the_same_layout_are_copied(tmp_path: Path, codec: str, options: dict[str, Any]) -> None:
     tables = [rows(0, 300), rows(300, 350), rows(350, 351)]
     slices = tuple(
         write(tmp_path, f"f{number}", each, compression=codec, **options) for number, each in enumerate(tables)
@@ -262,7 +262,7 @@ def test_a_footer_that_contradicts_itself_is_left_to_hudi(tmp_path: Path, change
 
 @pytest.mark.parametrize("copies_from", [0, 1 << 20])
 @pytest.mark.parametrize(("day", "kind"), [("1582-10-14", pa.date32()), ("1899-12-31T00Z", pa.timestamp("us", "UTC"))])
-def test_old_dates_whose_calendar_nothing_tells_are_left_to_hudi(
+def test_old_dates_of_an_unknown_calendar_are_left_to_hudi(
     tmp_path: Path, day: str, kind: pa.DataType, copies_from: int
 ) -> None:
     def written(name: str, day: str, first: int, version: bytes | None = None) -> SliceFiles:
@@ -315,7 +315,7 @@ def test_merged_filters_hold_all_keys_and_are_not_larger_than_hudis(monkeypatch:
     assert len(merged._rows) == 4
 
 
-def test_a_footer_whose_range_may_be_in_another_order_is_not_taken() -> None:
+def test_a_footer_whose_key_range_may_have_another_order_is_not_used() -> None:
     for last in ("\U0001f600", "\uff5e"):
         part = KeyFooter(KIND)
         part.add(pa.array([last, "b"] if last > "\uffff" else [last]))

@@ -54,7 +54,7 @@ def test_the_latest_position_is_kept() -> None:
     assert position_in([{}, {"schema": "{}"}]) == {}
 
 
-def test_its_file_ids_are_digests() -> None:
+def test_the_file_ids_of_the_sink_are_digests() -> None:
     others = (_DIGEST.lower(), "00000010-c81e-728d-9d4c-2f636f067f89-0", "6f80f89c-2fdf-4887-a479-43581de81624-0")
     assert all(is_file_id(each) for each in (_DIGEST, f"{_DIGEST}-0"))
     assert not any(is_file_id(each) for each in others)
@@ -66,7 +66,7 @@ def test_its_file_ids_are_digests() -> None:
         (None, [_INSTANT], True),
         (_INSTANT, [_BEFORE, _INSTANT], False),
         (_BEFORE, [_BEFORE, _INSTANT], True),
-        # A sink that comes back with another clock.
+        # The sink came back with another clock.
         (_INSTANT, [_INSTANT, _BEFORE], True),
         (_LATER, [_INSTANT], True),
         # All of its commits are archived.

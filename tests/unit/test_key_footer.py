@@ -36,7 +36,7 @@ def entries(footer: KeyFooter, *parts: pa.Array) -> dict[bytes, bytes]:
 @pytest.mark.parametrize("old", [0, 1, 499, 500, 501, 999, 1000, 1001, 1002, 1700])
 @pytest.mark.parametrize("inserted", [0, 1, 700])
 @pytest.mark.parametrize("few", [0, 1000])
-def test_a_filter_that_goes_on_is_that_of_all_keys(
+def test_an_extended_filter_equals_a_new_filter_of_all_keys(
     monkeypatch: pytest.MonkeyPatch, old: int, inserted: int, few: int, *, bytes_per_bit: bool
 ) -> None:
     monkeypatch.setattr(bloom_filter, "_FEW_KEYS", few)
@@ -66,7 +66,7 @@ def test_a_filter_that_goes_on_is_that_of_all_keys(
         lambda footer: {**footer, b"org.apache.hudi.bloomfilter": _with_another_row_header(footer)},
     ],
 )
-def test_a_filter_that_is_not_known_to_be_of_these_keys_is_made_anew(change: object) -> None:
+def test_a_filter_that_may_be_of_other_keys_is_made_anew(change: object) -> None:
     assert callable(change)
     footer = KeyFooter.beginning_with(change(entries(KeyFooter(KIND), keys(0, 600))), 600, KIND)
     assert entries(footer, keys(0, 650)) == entries(KeyFooter(KIND), keys(0, 650))
@@ -74,7 +74,7 @@ def test_a_filter_that_is_not_known_to_be_of_these_keys_is_made_anew(change: obj
 
 def _with_another_row_header(footer: dict[bytes, bytes]) -> bytes:
     data = bytearray(base64.b64decode(footer[b"org.apache.hudi.bloomfilter"]))
-    data[13 + 12 + 7] ^= 1  # of the first row: the number of hashes
+    data[13 + 12 + 7] ^= 1  # This byte has the number of hashes of the first row.
     return base64.b64encode(bytes(data))
 
 
@@ -90,7 +90,7 @@ def test_empty_keys_are_in_no_filter_and_are_not_looked_for() -> None:
     assert entries(footer, some) == entries(KeyFooter(KIND), some)
 
 
-def test_only_a_filter_that_counts_its_keys_goes_on() -> None:
+def test_only_a_filter_that_counts_its_keys_is_extended() -> None:
     simple = FilterKind(SIMPLE, 1000, 5)
     with pytest.raises(UnknownFilterError):
         BloomFilter.of(entries(KeyFooter(simple), keys(0, 9))[b"org.apache.hudi.bloomfilter"], simple)

@@ -29,7 +29,7 @@ def test_a_worker_fills_in_what_an_older_service_leaves_out_and_ignores_what_a_n
     assert given.create_database
 
 
-def test_a_worker_refuses_what_it_cannot_read() -> None:
+def test_a_worker_refuses_parameters_that_it_cannot_read() -> None:
     with pytest.raises(ValueError, match="metastore_uris"):
         typed(order(JobKind.SYNC, {}))
     with pytest.raises(ValueError, match="exactly one of num_buckets and factor"):
@@ -45,7 +45,7 @@ def test_each_kind_is_described_for_people(kind: JobKind) -> None:
     assert not declared.policy or declared.policy.summary
 
 
-def test_no_two_kinds_share_their_letters_or_their_turn() -> None:
+def test_each_kind_has_its_own_letters_and_its_own_rank() -> None:
     assert len({each.letters for each in KINDS.values()}) == len(KINDS)
     turns = [each.policy.turn for each in KINDS.values() if each.policy]
     assert len(set(turns)) == len(turns)
@@ -91,7 +91,7 @@ NAMING = {
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_a_kind_is_named_only_by_what_is_its_own(kind: JobKind) -> None:
+def test_only_the_modules_of_a_kind_name_it(kind: JobKind) -> None:
     """A new kind needs only its declaration, its function, its policy, its test, its guide and one registration."""
     pattern = re.compile(NAMES[kind], re.MULTILINE)
     found = {

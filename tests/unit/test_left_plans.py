@@ -65,7 +65,7 @@ def test_plans_of_a_kind_have_one_command() -> None:
     assert second[-1] == "take_over=true"
 
 
-def test_a_request_of_a_writer_is_told_from_a_plan() -> None:
+def test_a_requested_write_is_distinguished_from_a_plan() -> None:
     asked, begun = (plan("replacecommit", state, Maker.OTHER) for state in ("REQUESTED", "INFLIGHT"))
     assert (asked.is_request, begun.is_request, plan("clustering").is_request) == (True, False, False)
     assert "`run_ttl`" in advice([asked], "trips", has_buckets=True)

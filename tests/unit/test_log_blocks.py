@@ -63,7 +63,7 @@ def test_blocks_come_in_order_with_headers_and_content() -> None:
         block(3, INSTANT, b"").replace(struct.pack(">q", 0), struct.pack(">q", 2**62), 1),
     ],
 )
-def test_what_is_no_whole_block_is_refused(content: bytes) -> None:
+def test_content_that_is_no_whole_block_is_refused(content: bytes) -> None:
     with pytest.raises(NotProvedError):
         read(content)
 

@@ -122,7 +122,7 @@ def test_rows_copied_as_bytes_and_the_empty_files_beside_them_have_the_types(tmp
         assert elements(file) == elements(path)
 
 
-def test_all_but_the_end_of_a_file_is_written_as_it_comes(tmp_path: Path) -> None:
+def test_a_file_is_written_while_it_is_made_except_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     write(path, table())
     with pq.ParquetFile(path, arrow_extensions_enabled=False) as reader:
@@ -143,12 +143,12 @@ def test_all_but_the_end_of_a_file_is_written_as_it_comes(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (pa.array(TEXTS), (None, 99)),  # of a newer format
+        (pa.array(TEXTS), (None, 99)),  # The type is one of a newer format.
         (pa.array([{"a": 1}, None] * 60), VARIANT),
     ],
     ids=["unknown", "group"],
 )
-def test_a_type_that_would_get_lost_is_refused(column: pa.Array, kind: tuple[int | None, int | None]) -> None:
+def test_a_column_whose_type_would_get_lost_is_refused(column: pa.Array, kind: tuple[int | None, int | None]) -> None:
     buffer = io.BytesIO()
     pq.write_table(pa.table({"x": column}), buffer, store_schema=False)
     reader = pq.ParquetFile(io.BytesIO(annotated(buffer.getvalue(), {b"x": kind})))
@@ -176,7 +176,7 @@ def test_all_entries_stay_but_those_of_one_file(tmp_path: Path) -> None:
         assert found == {key.encode(): value.encode() for key, value in lasting.items()}
 
 
-def test_a_file_of_several_has_the_entries_of_all(tmp_path: Path) -> None:
+def test_a_file_merged_from_several_has_the_footer_entries_of_all(tmp_path: Path) -> None:
     keys, parts = table()[KEY], []
     for bucket, entries in ((0, {"one": "1", "both": "of the first"}), (1, {"other": "2", "both": "of the second"})):
         path = tmp_path / f"{bucket:08d}-in.parquet"

@@ -96,7 +96,7 @@ def test_lines_go_to_the_attempt_of_their_thread(logger: Callable[..., logging.L
     assert [(line.level, line.message) for line in second.chunk()] == [(LogLevel.WARNING, "two")]
 
 
-def test_chunks_are_bounded_and_lines_stay_until_they_were_sent() -> None:
+def test_lines_are_sent_in_bounded_chunks_and_kept_until_they_were_sent() -> None:
     log = AttemptLog()
     for number in range(MOST_LOG_LINES + 5):
         log.add(AT, LogLevel.INFO, "x", str(number))

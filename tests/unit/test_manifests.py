@@ -102,7 +102,7 @@ def test_containers_start_commands_and_set_variables_that_exist() -> None:
         assert {name.removeprefix("GROUNDSKEEPER_").lower() for name in variables} <= set(Settings.model_fields)
 
 
-def test_pods_may_little_and_kubernetes_probes_the_service() -> None:
+def test_pods_have_few_rights_and_kubernetes_probes_the_service() -> None:
     service, worker = _deployments()
     for deployment in (service, worker):
         pod = deployment["spec"]["template"]["spec"]

@@ -1,4 +1,4 @@
-"""Tests when our clients write the metadata table: as the Flink job does that may write beside them."""
+"""Tests when our clients write the metadata table: at the same time as a Flink job that may write beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from jobs.hudi import indexes
     [
         ({"files"}, indexes.METADATA_AT_THE_END),
         ({"files", "column_stats", "partition_stats"}, indexes.METADATA_AT_THE_END),
-        # A job that finds its rows by this index has an instant open there, which a client with the option rolls back.
+        # A Flink job that finds its rows by this index has an open instant in the metadata table, which a client with
+        # the option rolls back.
         ({"files", "record_index"}, {}),
     ],
 )

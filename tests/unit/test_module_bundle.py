@@ -94,7 +94,7 @@ def test_a_module_that_is_imported_later_takes_from_the_entry_what_is_in_it_and_
         "await draw();",
     ],
 )
-def test_what_cannot_be_joined_is_refused(statement: str) -> None:
+def test_modules_that_cannot_be_bundled_are_refused(statement: str) -> None:
     with pytest.raises(ValueError, match=re.escape(statement)):
         joined({**SMALL, "page.js": f"{PAGE}{statement}\n"}, "main.js")
 

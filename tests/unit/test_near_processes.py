@@ -13,7 +13,7 @@ from jobs.dataplane.near_processes import ProcessDiedError, run_near
 from jobs.errors import CancelledError, HudiError
 from jobs.storage_errors import StorageFullError
 
-pytestmark = pytest.mark.slow  # they start processes
+pytestmark = pytest.mark.slow  # These tests start processes.
 
 
 def square(number: int) -> int:

@@ -1,4 +1,4 @@
-"""A rollback that has been pending for more than an hour is one that nobody finishes."""
+"""Tests which pending rollbacks are reported: those of more than an hour, because nobody finishes them."""
 
 from __future__ import annotations
 

@@ -6,5 +6,5 @@ from tests.conftest import _LONGEST
 from tests.support.guides import ROOT
 
 
-def test_what_is_started_first_exists() -> None:
+def test_the_files_that_start_first_exist() -> None:
     assert [name for name in _LONGEST if name.endswith(".py") and not (ROOT / name).exists()] == []

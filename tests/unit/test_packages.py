@@ -74,7 +74,7 @@ def test_the_setting_is_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.load().packages == ()
 
 
-def test_a_folder_of_jars_replaces_what_it_has(tmp_path: Path) -> None:
+def test_jars_of_the_folder_are_not_fetched(tmp_path: Path) -> None:
     (tmp_path / BUNDLE).touch()
     (tmp_path / "README").touch()
     assert _jars([], tmp_path) == {"spark.jars": str(tmp_path / BUNDLE)}

@@ -155,7 +155,7 @@ def test_rows_are_unknown_unless_known_of_each_file() -> None:
     assert (detail.state.buckets, detail.buckets) == (0, ())
 
 
-def test_of_replaced_file_groups_without_files_the_newest_are_remembered() -> None:
+def test_the_newest_replaced_file_groups_without_files_are_remembered() -> None:
     """All replaced file groups with files are remembered as well, so that their rows never count again."""
     replaced = {"with-files": "000", **{f"gone-{number:04d}": f"{number:04d}" for number in range(1, 1200)}}
     name = base_file("with-files", "001")

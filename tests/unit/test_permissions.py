@@ -59,7 +59,7 @@ def test_options_of_table_services_are_allowed(key: str, value: str) -> None:
         ("hoodie.payload.ordering.field", "x" * (MAX_TEXT + 1)),
     ],
 )
-def test_their_values_are_checked_and_not_repeated(key: str, value: str) -> None:
+def test_values_of_options_are_checked_and_refusals_do_not_repeat_them(key: str, value: str) -> None:
     [why] = refused(key, value)
     assert why.startswith("its value must be")
     assert not value or value not in why

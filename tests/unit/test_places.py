@@ -1,4 +1,4 @@
-"""Rows that lie in the folder of another partition than they name are found by the partitions of all file groups."""
+"""Tests which rows lie in the folder of another partition than they name, by the partitions of all file groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_without_file_groups_no_row_is_elsewhere() -> None:
     assert Places.of([]).elsewhere(pa.array(["dt=1"]), pa.array(["a-0"])).to_pylist() == [False]
 
 
-def test_each_of_many_file_groups_is_known_with_16_bytes() -> None:
+def test_each_of_many_file_groups_takes_16_bytes() -> None:
     places = Places.of((f"dt={number % 7}", f"{number:08d}-0") for number in range(200_000))
     names = [f"{number:08d}-0" for number in (0, 99_999, 100_001, 199_999)]
     there = [f"dt={int(name[:8]) % 7}" for name in names]

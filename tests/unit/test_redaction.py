@@ -75,7 +75,7 @@ def test_values_with_the_shape_of_a_secret_are_secrets_under_any_name(value: str
         ("page", "http://host:8081/@name"),
     ],
 )
-def test_what_only_resembles_a_secret_is_shown(name: str, value: str) -> None:
+def test_a_text_that_only_resembles_a_secret_is_shown(name: str, value: str) -> None:
     assert not is_secret(name, value)
 
 

@@ -29,7 +29,7 @@ def test_slices_with_logs_are_merged_before_one_task_reads_them() -> None:
     assert found[Way.ONE_REHASH].bytes_written == found[Way.THROUGH_MULTIPLE].bytes_written == 4 * 1024 * MIB
 
 
-def test_there_is_one_way_if_one_number_divides_the_other() -> None:
+def test_only_one_way_exists_if_one_number_divides_the_other() -> None:
     for one in (family(1, 4), family(4, 1), family(1, 4, logs=True)):
         assert [each.way for each in costs([one], 4)] == [Way.ONE_REHASH]
     assert [each.way for each in costs([], 4)] == [Way.ONE_REHASH]

@@ -1,4 +1,4 @@
-"""Tests the selection of records by positions in the logs' columns, which may have several chunks."""
+"""Tests how records are taken from the logs' columns by their positions; a column may have several chunks."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_results_of_unknown_form_are_read_as_empty_results(kind: JobKind, given:
     assert KINDS[kind].result.parse(given) == KINDS[kind].result()
 
 
-def test_what_is_sent_is_read_as_it_was_built() -> None:
+def test_a_sent_result_is_read_as_it_was_built() -> None:
     sent = RescaleResult(
         buckets=(4, 8),
         rules=BucketRulesChange(before=".*,4", after=".*,8"),

@@ -95,7 +95,7 @@ def test_other_storages_are_refused(location: str) -> None:
         "hdfs://u@nn/a",
     ],
 )
-def test_what_cannot_be_an_absolute_path_is_refused(location: str) -> None:
+def test_a_text_that_cannot_be_an_absolute_path_is_refused(location: str) -> None:
     with pytest.raises(PathNotFoundError):
         canonical(location)
 
@@ -181,5 +181,5 @@ def test_the_plain_spelling_of_s3_is_the_canonical_one() -> None:
 
 
 @pytest.mark.parametrize("location", ["hdfs:///trips", "abfss://c@a/trips"])
-def test_what_cannot_be_a_base_path_stays_as_it_is(location: str) -> None:
+def test_a_text_that_cannot_be_a_base_path_stays_as_it_is(location: str) -> None:
     assert plain(location) == location

@@ -1,4 +1,4 @@
-"""Row groups are copied as bytes if and only if the keys prove that their rows go to one file, and the rows stay the
+"""Row groups are copied as bytes exactly if the keys prove that all their rows go to one file; the rows stay the
 same."""
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def test_a_misplaced_row_is_refused_as_ever(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "more", [{"codec": "gzip"}, {"sort_by": ("id",)}, {"apart": 2}, {"leaves_out": frozenset()}], ids=str
 )
-def test_what_changes_the_bytes_of_rows_is_not_copied(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_row_groups_are_not_copied_if_their_bytes_have_to_change(tmp_path: Path, more: dict[str, Any]) -> None:
     path = tmp_path / "00000001-in.parquet"
     write(path, [rows(keys_of(1, 8))])
     assert try_copy(work(tmp_path, **more), in_halves(path)) is None

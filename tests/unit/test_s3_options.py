@@ -83,7 +83,7 @@ def test_providers_are_asked_in_their_order() -> None:
     [
         {PROVIDERS: ASSUMED},
         {PROVIDERS: f"{SIMPLE},com.example.Vault"},
-        {PROVIDERS: SIMPLE},  # and no keys
+        {PROVIDERS: SIMPLE},  # The provider reads keys from options, and there are none.
         {**KEYS, "fs.s3a.encryption.algorithm": "SSE-KMS"},
         {**KEYS, "fs.s3a.bucket.lake.server-side-encryption-algorithm": "SSE-C"},
         {**KEYS, "fs.s3a.acl.default": "BucketOwnerFullControl"},
@@ -92,7 +92,7 @@ def test_providers_are_asked_in_their_order() -> None:
         {**KEYS, "fs.s3a.connection.timeout": "200s"},
     ],
 )
-def test_what_arrow_cannot_do_as_hadoop_does_is_refused_by_name(options: dict[str, str]) -> None:
+def test_options_that_arrow_cannot_follow_are_refused_by_name(options: dict[str, str]) -> None:
     with pytest.raises(RefusedError) as refused:
         of_hadoop("s3a://lake/t", options)
     problem = refused.value.problem()

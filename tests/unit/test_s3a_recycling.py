@@ -15,7 +15,7 @@ def test_each_bucket_is_closed_once_after_some_jobs() -> None:
     assert set(closed) == {TABLE, "s3a://other/orders"}
 
 
-def test_a_table_on_a_disk_needs_none() -> None:
+def test_a_table_on_a_local_disk_needs_no_recycling() -> None:
     closed: list[str] = []
     connections = Connections(closed.append)
     for _ in range(2 * MAX_JOBS_BEFORE_CLOSE):
@@ -25,7 +25,7 @@ def test_a_table_on_a_disk_needs_none() -> None:
     assert closed == []
 
 
-def test_nothing_is_closed_under_a_job_and_in_the_end_none_may_begin() -> None:
+def test_no_file_system_is_closed_during_a_job_and_finally_no_job_may_begin() -> None:
     closed: list[str] = []
     connections = Connections(closed.append)
     with connections.used_by("/lake/long"):

@@ -1,4 +1,4 @@
-"""Which columns Hudi's schema on read has changed."""
+"""Tests which columns Hudi's schema on read has changed."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ OPERATION = {**AVRO, "fields": [*AVRO["fields"], {"name": "_hoodie_operation", "
         "delete of another type": ("ordering value", block(1, {0: T1}, deletes(("k1", wrapper("String", "x"))))),
     }.values(),
 )
-def test_what_is_not_proved_is_refused_with_a_reason(tmp_path: Path, reason: str, log: bytes) -> None:
+def test_slices_whose_merge_is_not_proved_are_refused_with_a_reason(tmp_path: Path, reason: str, log: bytes) -> None:
     with pytest.raises(NotProvedError, match=reason) as refused:
         merged(tmp_path, [row(1, 5)], log)
     assert pickle.loads(pickle.dumps(refused.value)).reason == refused.value.reason

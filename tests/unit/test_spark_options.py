@@ -56,7 +56,7 @@ def test_resources_dynamic_allocation_and_their_numbers_are_accepted(monkeypatch
         ("spark.executor.memory=a\nb", "without control characters"),
     ],
 )
-def test_what_jobs_depend_on_and_what_has_its_own_setting_is_refused_with_a_remedy(
+def test_options_that_jobs_need_or_that_have_their_own_setting_are_refused_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch, pair: str, said: str
 ) -> None:
     with pytest.raises(SettingsError, match="--conf: ") as caught:
@@ -94,7 +94,7 @@ def test_local_masters_retry_failed_tasks_and_clusters_do_so_by_themselves(
     assert spark_options.is_local(master) is is_local
 
 
-def test_what_is_shown_are_the_given_options_and_the_resources_without_secrets() -> None:
+def test_the_given_options_and_the_resources_are_shown_without_secrets() -> None:
     effective = {
         "spark.executor.memory": "4g",
         "spark.executor.extraJavaOptions": "-Dpassword=hush-hush",

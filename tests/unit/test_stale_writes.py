@@ -55,7 +55,7 @@ def test_a_replacement_knows_no_commit_that_had_been_archived_and_has_copied_its
     archived = write("10", OLD, is_archived=True)
     known = replacement(known=frozenset({"15"}))
     assert stale_writes([archived, write("15", OLD), known]) == []
-    # One that completed later is stale, wherever it is now.
+    # A commit that completed later is stale, whether it is archived or not.
     assert [each.instant for each in stale_writes([known, write("30", OLD, is_archived=True)])] == ["30"]
 
 
@@ -91,7 +91,7 @@ OVERWRITE = "INSERT_OVERWRITE_TABLE"
         ({"operation": "DELETE_PARTITION", "known": frozenset({"10"})}, {}, (), None),
     ],
 )
-def test_without_proof_there_is_a_doubt(
+def test_a_stale_write_without_proof_has_a_doubt(
     by: dict[str, Any], late: dict[str, Any], misdated: tuple[str, ...], doubt: Doubt | None
 ) -> None:
     replaced = CompletedWrite("20", **{"operation": "CLUSTER", "replaced": frozenset({OLD}), **by})

@@ -1,4 +1,4 @@
-"""Which columns a base file has by its footer, with the number of values in each."""
+"""Tests which columns a base file has by its footer, and how many values are in each."""
 
 from __future__ import annotations
 

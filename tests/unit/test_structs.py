@@ -1,4 +1,4 @@
-"""Answers as structs. `test_document` compares them with the document."""
+"""Tests answers of the API as structs. `test_document` compares them with the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -14,6 +14,6 @@ def test_a_text_that_is_hidden_in_variation_selectors_is_shown() -> None:
     assert re.fullmatch(r"orders(\\U000e01[0-9a-f]{2}){13}", shown)
 
 
-def test_letters_that_look_like_nothing_are_shown() -> None:
+def test_letters_without_any_ink_are_shown() -> None:
     assert text("a\u3164\u115f\u034fb") == r"a\u3164\u115f\u034fb"
     assert text("größe 日本 e\u0301 😀\n\tx") == "größe 日本 e\u0301 😀\n\tx"

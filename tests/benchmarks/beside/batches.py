@@ -32,7 +32,8 @@ class Batches:
     """One writing process, or two if `overlapping`. `index` is `bucket`, `none` (Hudi's own default) or a type of
     Hudi's.
 
-    After the registration they use the options that the service prints, but keep their first number of buckets.
+    After the registration the processes use the options that the service prints, but keep their first number of
+    buckets.
     """
 
     sort_by = "fare"

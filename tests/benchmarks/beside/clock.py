@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Clock:
-    """`zone` is the zone of its JVMs (None: the machine's). Alternatively `skew_seconds`, in whole minutes, says how
-    far its clock is ahead of UTC.
+    """`zone` is the zone of the writer's JVMs (None: the machine's). Alternatively `skew_seconds`, a multiple of 60,
+    says how far the writer's clock is ahead of UTC.
 
     Hudi's instants are text of the JVM's zone (`hoodie.table.timeline.timezone` is `LOCAL` by default), so a zone of a
-    few minutes gives the same instants as a wrong clock. Raises ValueError for other seconds, and for both.
+    few minutes gives the same instants as a wrong clock. Raises ValueError if `skew_seconds` is not a multiple of 60,
+    or if both are given.
     """
 
     zone: str | None = None

@@ -1,4 +1,4 @@
-"""OpenHouse's rule for the order of compactions: files removed per GB-hour, greedy under a budget.
+"""OpenHouse's rule for the order of compactions: a budget goes to those that remove most files per GB-hour.
 
 The rule is that of AutoComp (Liu et al., SIGMOD 2025), for Iceberg: the benefit of a candidate is the number of files
 that its compaction removes, its cost the memory of an executor times the bytes to rewrite, divided by the bytes that an

@@ -94,8 +94,8 @@ def settled_inline(found: dict[str, Figures]) -> dict[str, Figures]:
 
 
 def tell_table(found: dict[str, Figures]) -> None:
-    """Prints a row for each variant; `ours` are the CPU of services and the CPU of the p95 of queries of our variant,
-    as shares of those of the row."""
+    """Prints a row for each variant; `ours` compares our variant with the row's: the CPU of its services, and the 95th
+    percentile of the CPU of its queries, as shares of the row's."""
     print(
         f"{'variant':>10} {'services':>9} {'writers':>8} {'conflicts':>9} {'p50':>6} {'p95':>6} {'p50 s':>6}"
         f" {'p95 s':>6} {'jobs':>5} {'late':>5}  ours"
@@ -112,7 +112,7 @@ def tell_table(found: dict[str, Figures]) -> None:
 
 def verdict(found: dict[str, Figures]) -> dict[str, Any]:
     """Compares ours with the others; the best of them is the one whose services cost least. The cost of inline services
-    is a difference, which is no figure if it is not positive."""
+    is a difference; if it is not positive, it is left out."""
     others = [each for name, each in found.items() if name not in (OBJECTIVE, NONE) and each.service_cpu > 0]
     if OBJECTIVE not in found or not others:
         return {}

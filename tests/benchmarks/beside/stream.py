@@ -127,7 +127,7 @@ def _main(base: str, folder: Path, conf: str) -> None:
                 if query.isActive:
                     continue
                 raise RuntimeError(query.exception())
-        except Exception as error:  # an operator restarts a failed stream
+        except Exception as error:  # An operator restarts a failed stream.
             with (folder / "deaths").open("a") as deaths:
                 deaths.write(" ".join(str(error).split())[:300] + "\n")
             if stop.exists() and len((folder / "deaths").read_text().splitlines()) > 100:

@@ -129,7 +129,7 @@ def shape_of(number: int) -> Small:
     return SHAPES[number % len(SHAPES)]
 
 
-# Whoever compares variants asks the same: a scan of all rows, a look-up of one, and a sum over a partition.
+# All variants get the same queries: a scan of all rows, a look-up of one row, and a sum over a partition.
 QUERIES: tuple[Callable[[DataFrame], DataFrame], ...] = (
     lambda rows: rows.groupBy("city").agg(F.count("*"), F.sum("fare")),
     lambda rows: rows.where(F.col("id") == "trip-0000000042"),

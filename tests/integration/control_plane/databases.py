@@ -73,8 +73,8 @@ def new_postgresql(server: Server) -> str:
 
 @contextmanager
 def lent_postgresql(server: Server) -> Iterator[str]:
-    """Yields the URL of a database that is as new. An earlier test may have used it: to empty a database takes a
-    tenth of the time in which the server makes one, with 570 files, and removes it."""
+    """Yields the URL of a database in its first state. An earlier test may have used the database, because the server
+    needs ten times as long to make a new one, with 570 files, and to remove it as to empty an old one."""
     free = _free(server)
     url = free.pop() if free else new_postgresql(server)
     yield url

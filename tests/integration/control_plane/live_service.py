@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def served(app_context: AppContext) -> Iterator[str]:
-    """Yields the URL, for a fixture."""
+    """Serves the API while a fixture lasts, and yields its URL."""
     opened = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(create_app(app_context), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})

@@ -166,7 +166,7 @@ def published(service: Service) -> list[str]:
 
 
 @pytest.mark.mostly_sqlite
-def test_what_is_as_foreseen_is_kept_and_what_a_person_changed_is_left_alone(
+def test_advice_with_the_foreseen_outcome_is_kept_and_a_setting_that_a_person_changed_stays(
     service: Service, clock: FakeClock
 ) -> None:
     written(service)
@@ -415,7 +415,8 @@ def test_the_latest_upserts_of_a_week_decide_about_the_index(service: Service) -
 
 
 def scattered(table_id: str, now: datetime) -> list[Commit]:
-    """Twelve upserts of this week that touch four of eight file groups, one before it, and inserts that touch one."""
+    """Returns twelve upserts of this week that touch four of eight file groups, one upsert of the week before, and
+    inserts that touch one file group each."""
     ages = [*(timedelta(hours=each) for each in range(24)), timedelta(days=8)]
     return [
         Commit(

@@ -198,7 +198,7 @@ def test_each_change_begins_where_the_one_before_it_ended(api: TestClient) -> No
         assert later["before"]["precedence"] == earlier["after"]["precedence"]
 
 
-def test_pages_and_filters(client: TestClient, clock: FakeClock) -> None:
+def test_the_audit_trail_is_paged_and_filtered(client: TestClient, clock: FakeClock) -> None:
     for number in range(5):
         clock.advance(number % 2)
         client.put(f"/v1/policies/p{number}", json={})

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.operated import Operated
 
 
-def test_the_table_is_registered_with_the_index_that_its_job_has_given_it_or_taken(operated: Operated) -> None:
+def test_the_registration_follows_a_job_that_gives_the_table_a_bucket_index_or_takes_it(operated: Operated) -> None:
     table = operated.table().id
     adopted = {"action": "adopt", "num_buckets": 8, "hash_fields": ["id"], "refusals": []}
     path = f"/v1/tables/{table}/jobs"

@@ -207,7 +207,7 @@ def test_a_dropped_table_is_unregistered_by_the_second_sync_and_its_files_stay(c
     assert (base / ".hoodie" / "hoodie.properties").exists()
     entry = api.get("/v1/audit", params={"object_type": "table"}).json()["items"][0]
     assert (entry["before"]["base_path"], entry["after"]) == (str(base), None)
-    # The sync found this one registered, so it only reports it.
+    # Somebody had registered this table before the sync found it, so the sync only reports that it was dropped.
     lake.drop("shop.by_hand")
     sync(api)
     catalogs.clock.advance(3600)
@@ -262,7 +262,7 @@ def test_a_moved_table_with_a_policy_of_its_own_is_not_followed(catalogs: Catalo
     assert finding["because"].startswith("Its own policy")
 
 
-def test_a_name_with_two_locations_is_neither(catalogs: Catalogs) -> None:
+def test_a_name_with_two_locations_is_reported_as_broken_and_registers_no_table(catalogs: Catalogs) -> None:
     lake = catalogs.lake
     lake.table("shop.orders")
     lake.table("shop.returns")
@@ -301,7 +301,7 @@ def test_a_table_that_another_catalog_lists_or_somebody_unregistered_is_left_alo
     assert paths(api) == {"shop.returns"}
 
 
-def test_patterns_views_and_limits(lake: Lake) -> None:
+def test_patterns_views_and_limits_decide_which_entries_are_listed(lake: Lake) -> None:
     for name in ("shop.orders", "shop.orders_ro", "shop.orders_rt"):
         lake.table(name, at="orders")
     lake.table("shop.tmp_x")

@@ -186,7 +186,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(
         assert file in refused
 
 
-def test_what_the_service_refuses_has_a_line_too(cli: CommandLine, tmp_path: Path) -> None:
+def test_each_change_that_the_service_refuses_has_its_line_in_the_file(cli: CommandLine, tmp_path: Path) -> None:
     content = "policies:\n- pattern: z*\n  compaction:\n    commits: 0\n- pattern: y*\n  priority: 1\n"
     refused = " ".join(cli.run("apply", "-f", written(tmp_path, content), code=1).stderr.split())
     assert "line 4: policies[0].compaction.commits:" in refused

@@ -62,7 +62,9 @@ def test_another_secret_or_role_under_the_same_id_is_refused(sqlite: sa.Engine, 
 
 
 @pytest.mark.parametrize("text", ["", "hunter2", f"gk_a_{'1' * 31}", f"gk_{'a' * 33}_{'1' * 32}", f"gk_a-b_{'1' * 32}"])
-def test_what_is_no_token_is_refused_without_being_shown(sqlite: sa.Engine, clock: FakeClock, text: str) -> None:
+def test_a_malformed_token_of_a_deployment_is_refused_without_being_shown(
+    sqlite: sa.Engine, clock: FakeClock, text: str
+) -> None:
     with pytest.raises(SettingsError) as caught, writing(sqlite) as connection:
         deployment_tokens.accept(connection, NAME, text, Role.ADMIN, clock())
     assert NAME in caught.value.detail

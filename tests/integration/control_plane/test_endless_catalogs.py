@@ -1,7 +1,7 @@
 """Catalogs whose lists have no end, or only empty pages for long: each reading ends, and a typed error says why.
 
-The servers answer as Glue, Unity Catalog and a Hive metastore do, for `moto` and the real ones cannot be told to go on
-for ever."""
+The tests have servers of their own, which answer as Glue, Unity Catalog and a Hive metastore do, because neither `moto`
+nor the real catalogs can be made to send pages without end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 HUDI = {"spark.sql.sources.provider": "hudi"}
-# What each list is called in the answers, and where an answer names its next page.
+# The names of the lists in the answers, and the member by which an answer names its next page.
 LISTS = {
     CatalogKind.GLUE: ("DatabaseList", "TableList", "NextToken"),
     CatalogKind.UNITY: ("schemas", "tables", "next_page_token"),
@@ -44,8 +44,8 @@ TABLES = {
 
 
 class Catalog:
-    """Glue or Unity Catalog with the databases `shop` and `other`, which has a table. The lists in `endless` have such
-    a page for ever, each with another token."""
+    """Glue or Unity Catalog with the databases `shop` and `other`; `other` has a table. Each list in `endless` answers
+    every call with the same page and another token, so it has no end."""
 
     def __init__(self, kind: CatalogKind) -> None:
         self.kind = kind

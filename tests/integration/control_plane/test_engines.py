@@ -125,7 +125,7 @@ def test_a_patch_of_the_writers_keeps_the_engines_and_the_flink_job_that_it_does
         ({"hudi_version": "1.2.0", "stopped": True, "engines": ["spark"]}, "writers"),
     ],
 )
-def test_what_is_wrong_with_a_declaration_is_listed_by_field(client: TestClient, writers: Any, field: str) -> None:
+def test_the_errors_of_a_declaration_are_listed_by_field(client: TestClient, writers: Any, field: str) -> None:
     answer = client.post("/v1/tables", json={"base_path": "/lake/a", "writers": writers})
     assert answer.status_code == 422
     assert [error["field"] for error in answer.json()["errors"]] == [field]

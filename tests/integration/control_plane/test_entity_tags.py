@@ -89,7 +89,7 @@ def test_a_deletion_with_an_old_tag_is_refused(api: TestClient) -> None:
 
 
 def test_ending_a_pause_or_the_settings_of_a_table_with_an_old_tag_is_refused(api: TestClient) -> None:
-    """After their deletion pause and settings have their default values."""
+    """A DELETE resets a pause and the settings of a table to their default values."""
     ids = created(api)
     for template, body in RESETS:
         path = template.format(**ids)

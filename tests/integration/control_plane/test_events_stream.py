@@ -60,7 +60,7 @@ class Listener(threading.Thread):
         self.has_ended.set()
 
 
-def test_a_stream_tells_what_happens_from_now_on_at_once(service: Serving) -> None:
+def test_a_stream_sends_each_later_event_at_once(service: Serving) -> None:
     listener = Listener(service)
     time.sleep(0.3)  # The stream looks for the newest event after it has opened.
     published = publish(service.engine, 1000, 3)
@@ -79,7 +79,7 @@ def test_a_stream_that_was_broken_off_goes_on_where_it_was(service: Serving) -> 
     assert len({event["id"] for event in first.events + second.events}) == 250
 
 
-def test_a_stream_can_be_narrowed(service: Serving) -> None:
+def test_a_stream_can_be_limited_to_some_events(service: Serving) -> None:
     listener = Listener(service, 50, after=0, table_id="tbl_2", types="commit.*,job.*")
     assert listener.has_ended.wait(60)
     assert {event["subject"] for event in listener.events} == {"tbl_2"}

@@ -129,7 +129,7 @@ def test_a_long_failure_waits_if_others_use_all_slots_although_none_of_them_wait
     assert leased(service).id == sick.id
 
 
-def test_the_next_job_of_a_policy_waits_as_well_and_that_of_a_person_does_not(service: Service) -> None:
+def test_after_a_failure_the_next_job_of_a_policy_waits_and_a_submitted_job_does_not(service: Service) -> None:
     add(service, "b", not_before=service.clock())
     sick = add(service, "a", max_attempts=1, priority=1)
     leased(service)
@@ -144,7 +144,7 @@ def test_the_next_job_of_a_policy_waits_as_well_and_that_of_a_person_does_not(se
     assert leased(service).id == asked.id
 
 
-def test_a_table_that_failed_alike_is_tried_again_when_one_of_them_succeeds(service: Service) -> None:
+def test_tables_that_failed_with_one_error_are_tried_again_when_one_of_them_succeeds(service: Service) -> None:
     first, second, other = add(service, "a"), add(service, "b"), add(service, "b", JobKind.CLEANING)
     add(service, "c", priority=-1)
     for job, error in (
@@ -157,18 +157,18 @@ def test_a_table_that_failed_alike_is_tried_again_when_one_of_them_succeeds(serv
     service.clock.advance(270)
     service.end(leased(service))
     service.clock.advance(60)
-    assert leased(service).id == first.id  # nobody else waits any more
+    assert leased(service).id == first.id  # No other table waits any more.
     assert service.job(second.id).not_before > service.clock()
     service.end(service.job(first.id))
     assert service.job(second.id).not_before == service.clock()
     assert service.job(other.id).not_before > service.clock()
 
 
-def test_a_table_waits_longer_if_more_of_them_have_begun_to_fail(service: Service) -> None:
+def test_a_failing_table_waits_longer_if_other_tables_begin_to_fail(service: Service) -> None:
     sick, other = add(service, "a"), add(service, "b")
     add(service, "c", JobKind.CLEANING, priority=-1)
     leased(service)
-    fail(service, service.job(sick.id), 10)  # until 90 s later: it is the only one
+    fail(service, service.job(sick.id), 10)  # It waits 90 s, because no other table has failed.
     leased(service)
     fail(service, service.job(other.id), 10, Problem("timed-out", "It took long", retriable=True))
     service.clock.advance(80)
@@ -189,7 +189,7 @@ def test_a_table_waits_longer_if_more_of_them_have_begun_to_fail(service: Servic
 def test_a_worker_that_is_lost_twice_with_a_table_holds_it_back(service: Service) -> None:
     sick = add(service, "a")
     add(service, "b", not_before=service.clock() + timedelta(seconds=62))
-    for pause in (0.0, 2 * 9 * 31.0):  # somebody else waits at the end of the second attempt
+    for pause in (0.0, 2 * 9 * 31.0):  # Another table waits at the end of the second attempt.
         assert leased(service).id == sick.id
         service.clock.advance(31)
         recovery.run_once(service.engine, service.notifier, service.clock)

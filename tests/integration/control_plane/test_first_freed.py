@@ -1,4 +1,5 @@
-"""Decisions about cleanings find the same as the jobs about what consumers and writes in flight need."""
+"""Decisions about cleanings and the cleanings themselves find the same files that consumers and writes in flight
+need."""
 
 from __future__ import annotations
 

@@ -59,9 +59,10 @@ TABLES = 4
 
 @pytest.fixture(scope="module", autouse=True)
 def _forked_from_an_import() -> None:
-    """Lets the processes be forked from one that has imported the service, as a service does. Each would take three
-    CPU seconds to import it. A server process of earlier tests has not imported it. That one is forgotten instead of
-    ended, because its end would wait for its children, such as those of `near_processes`."""
+    """Lets the processes be forked from a server process that has imported the service, as a service does, because each
+    import takes three CPU seconds. The server process of earlier tests has not imported the service. The fixture
+    forgets that server without ending it, because its end would wait for its children, such as those of
+    `near_processes`."""
     forkserver._forkserver.__init__()  # type: ignore[attr-defined]
     reader_pool.preload(fleet_process.__name__, __name__)
 
@@ -156,7 +157,7 @@ def test_the_process_answers_as_the_service_itself_would(fleet: FleetProcess, he
 
 
 @pytest.mark.mostly_sqlite
-def test_its_clock_is_that_of_the_service(fleet: FleetProcess, clock: FakeClock) -> None:
+def test_the_process_of_the_fleet_has_the_clock_of_the_service(fleet: FleetProcess, clock: FakeClock) -> None:
     for seconds in (0, 100_000, -50_000):
         clock.advance(seconds)
         assert abs(fleet.run(time_of) - clock().timestamp()) < 10

@@ -59,7 +59,7 @@ def test_each_commit_of_any_process_changes_the_version_and_nothing_else_does(sq
     other.dispose()
 
 
-def test_a_quiet_commit_is_not_new_and_hides_no_other_one(sqlite: sa.Engine) -> None:
+def test_a_quiet_commit_wakes_nobody_and_hides_no_other_commit(sqlite: sa.Engine) -> None:
     watch, other = commit_watch(sqlite), open_engine(str(sqlite.url))
 
     def add(engine: sa.Engine, *, quietly: bool = False) -> None:

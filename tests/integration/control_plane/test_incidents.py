@@ -64,7 +64,7 @@ def test_a_write_to_a_replaced_file_group_becomes_an_incident_with_an_event(eith
     assert story.found == [(STALE, OPEN, stale)]
 
 
-def test_it_does_not_matter_how_late_a_write_comes(story: Story) -> None:
+def test_a_stale_write_is_found_however_late_it_comes(story: Story) -> None:
     """The test covers a replacement that has been archived, and whose old files were cleaned."""
     story.register()
     replacing = story.replace((A,), (NEW_A,))
@@ -246,7 +246,7 @@ def test_the_instants_that_our_replacement_recorded_outweigh_all_times(either: S
 def test_a_write_that_was_archived_before_a_replacement_is_not_stale_although_that_has_not_recorded_it(
     either: Story,
 ) -> None:
-    """All of it happens between two polls."""
+    """The write, its archival and the replacement happen between two polls."""
     story = either
     first = next(path.name[:17] for path in story.table.timeline.glob("2*"))
     story.register()
@@ -258,7 +258,7 @@ def test_a_write_that_was_archived_before_a_replacement_is_not_stale_although_th
     assert story.found == [(STALE, OPEN, stale)]
 
 
-def test_what_an_archived_replacement_has_recorded_proves_a_stale_write(either: Story) -> None:
+def test_the_record_of_an_archived_replacement_proves_a_stale_write(either: Story) -> None:
     story = either
     before = story.commit({A: 7, B: 1})
     story.register()

@@ -34,7 +34,7 @@ Q = dict[str, Any]
 
 @pytest.fixture
 def times(engine: sa.Engine, clock: FakeClock) -> list[str]:
-    """Times at intervals of an hour: a table is registered at each of them, and all other rows belong to the first
+    """Returns times at intervals of an hour. A table is registered at each time, and all other rows belong to the first
     table."""
     found = []
     for number, (name, path) in enumerate(
@@ -59,7 +59,7 @@ def listed(api: TestClient, path: str, member: str = "id", /, **query: Any) -> l
     return found
 
 
-def test_tables(api: TestClient, times: list[str]) -> None:
+def test_tables_are_filtered_by_name_path_and_time(api: TestClient, times: list[str]) -> None:
     assert listed(api, "/v1/tables", "name", name="orders*") == ["Orders_EU", "orders_us"]
     assert listed(api, "/v1/tables", "name", name="orders?us") == ["orders_us"]
     assert listed(api, "/v1/tables", "name", name="*%") == ["100%"]
@@ -70,7 +70,7 @@ def test_tables(api: TestClient, times: list[str]) -> None:
     assert api.get("/v1/tables", params={"name": "*a*a*a*a*a"}).status_code == 422
 
 
-def test_jobs(api: TestClient, times: list[str], clock: FakeClock) -> None:
+def test_jobs_are_filtered_by_kind_state_and_time(api: TestClient, times: list[str], clock: FakeClock) -> None:
     ids = {}
     for kind in ("audit", "compaction", "cleaning"):
         ids[kind] = api.post("/v1/tables/tbl_0/jobs", json={"kind": kind}).json()["id"]
@@ -85,7 +85,9 @@ def test_jobs(api: TestClient, times: list[str], clock: FakeClock) -> None:
     assert listed(api, "/v1/jobs", until=created, table_id="tbl_1") == []
 
 
-def test_commits(api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+def test_commits_are_filtered_by_action_and_time(
+    api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock
+) -> None:
     made = [
         Commit(
             table_id=table,
@@ -118,7 +120,9 @@ def test_commits(api: TestClient, engine: sa.Engine, times: list[str], clock: Fa
     assert listed(api, "/v1/commits", "action", table_id="tbl_1", until=moments[3]) == ["commit"]
 
 
-def test_incidents_and_decisions(api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+def test_incidents_and_decisions_are_filtered(
+    api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock
+) -> None:
     kinds = [IncidentKind.STALE_WRITE, IncidentKind.LATE_FILES, IncidentKind.DAMAGE]
     start = clock()
     with writing(engine) as connection:
@@ -146,7 +150,9 @@ def test_incidents_and_decisions(api: TestClient, engine: sa.Engine, times: list
     assert api.get(path, params={"current": True, "until": hour}).json()["items"] == []
 
 
-def test_webhooks_deliveries_and_events(api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+def test_webhooks_deliveries_and_events_are_filtered(
+    api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock
+) -> None:
     hooks = [
         api.post("/v1/webhooks", json={"url": "http://localhost:9/", "description": text}).json()["id"]
         for text in ("cache of EU", "audit")
@@ -178,7 +184,7 @@ def test_webhooks_deliveries_and_events(api: TestClient, engine: sa.Engine, time
     assert api.get("/v1/events", params={"until": moments[1]}).json()["errors"][0]["field"] == "until"
 
 
-def test_delegated_plans(api: TestClient, times: list[str], clock: FakeClock) -> None:
+def test_delegated_plans_are_filtered(api: TestClient, times: list[str], clock: FakeClock) -> None:
     moments, instants = [], []
     for number, path in enumerate(["/lake/shop", "/lake/unknown", "/lake/shop"]):
         clock.advance(3600)
@@ -200,7 +206,7 @@ def test_delegated_plans(api: TestClient, times: list[str], clock: FakeClock) ->
     assert api.get(path, params={"since": "yesterday"}).status_code == 422
 
 
-def test_the_audit_trail(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+def test_the_audit_trail_is_filtered(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
     made = [
         ("changeTable", "table", 200),
         ("changeTable", "table", 409),
@@ -229,7 +235,7 @@ def test_the_audit_trail(api: TestClient, engine: sa.Engine, clock: FakeClock) -
         assert api.get("/v1/audit", params=refused).status_code == 422, refused
 
 
-def test_workers(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+def test_workers_are_filtered(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
     start = clock().isoformat()
     for name, group in (("w1", "default"), ("w2", "etl"), ("w3", "big")):
         with writing(engine) as connection:

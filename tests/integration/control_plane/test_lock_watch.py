@@ -116,10 +116,10 @@ def test_a_job_waits_while_the_lock_is_held_and_starts_as_soon_as_it_is_free(wat
         == "the table's lock, held for 2 h by a writer that Hudi's lock file does not name"
     )
     audit = add(watched.service, "a", JobKind.AUDIT)
-    assert leased(watched.service).id == audit.id  # which takes no lock
+    assert leased(watched.service).id == audit.id  # An audit takes no lock.
     with reading(watched.engine) as connection:
         assert demand_store.queued(connection, watched.clock())["default"].startable == 0
-    for _ in range(8):  # repeated checks keep the job waiting
+    for _ in range(8):  # Repeated checks keep the job waiting.
         watched.check(10)
         assert watched.service.lease() is None
     lock.unlink()
@@ -136,7 +136,7 @@ def test_an_attempt_that_found_the_lock_held_starts_again_as_soon_as_it_is_free(
     hold(lock, watched, 3)
     put_back = fail(watched.service, watched.service.job(job.id), 5, LOCKED)
     assert put_back.not_before >= watched.clock() + timedelta(seconds=45)
-    assert put_back.max_attempts == job.max_attempts + 1  # it does not count
+    assert put_back.max_attempts == job.max_attempts + 1  # The attempt does not count.
     watched.check()
     assert "the table's lock, held for 10 s" in str(waits_for(watched.service, job))
     lock.unlink()
@@ -155,7 +155,7 @@ def test_a_lock_that_the_last_poll_saw_held_is_checked_before_the_first_attempt(
     job = add(watched.service, "a")
     assert watched.service.lease() is None
     assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer"
-    lock.unlink()  # which no poll has seen yet
+    lock.unlink()  # No poll has seen yet that the lock is free.
     watched.check()
     assert leased(watched.service).id == job.id
 
@@ -189,7 +189,7 @@ def test_only_locks_of_the_next_jobs_and_locks_that_were_held_are_checked(watche
     held = watched.table("held")
     watched.table("idle")
     add(watched.service, "held", priority=-5)
-    checks = [watched.check(0.5) for _ in range(8)]  # four seconds
+    checks = [watched.check(0.5) for _ in range(8)]  # The checks cover four seconds.
     assert sum(checks) == 16
     hold(held, watched)
     for _ in range(40):
@@ -369,7 +369,7 @@ def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper
     def look() -> Any:
         return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))
 
-    assert look().state is LockState.FREE  # there is no such node
+    assert look().state is LockState.FREE  # The lock has no node in ZooKeeper.
     with holding(zoo, "a", holders=2):
         found = look()
         assert found.state is LockState.HELD
@@ -419,7 +419,7 @@ def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
         watched.check()
         sighting = watched.sighting()
         assert sighting is not None
-        assert sighting.state is LockState.FREE  # there is no such table
+        assert sighting.state is LockState.FREE  # The table of locks does not exist.
         client.create_table(
             TableName="locks",
             KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],

@@ -149,7 +149,9 @@ def test_a_webhook_of_a_notification_is_changed_with_it_only(client: TestClient)
     assert client.get(PATH).json()["type"] == "/problems/notification-not-found"
 
 
-def test_roles(client: TestClient, make_token: Callable[..., dict[str, str]]) -> None:
+def test_each_call_about_notifications_needs_its_role(
+    client: TestClient, make_token: Callable[..., dict[str, str]]
+) -> None:
     admin, operator, reader = (make_token(role) for role in (Role.ADMIN, Role.OPERATOR, Role.READER))
     assert client.put(PATH, json=SLACK, headers=operator).status_code == 403
     assert client.put(PATH, json=SLACK, headers=admin).status_code == 201

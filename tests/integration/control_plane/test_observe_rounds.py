@@ -435,7 +435,8 @@ def test_damaged_metadata_is_reported_and_later_polls_continue(watched: Watched,
 
 
 def test_a_table_whose_storage_hangs_delays_no_other_table(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
-    """There are more such tables than threads. Reading a pipe without a writer hangs like a dead file server."""
+    """The test has more tables whose storage hangs than threads. Reading a pipe without a writer hangs like a dead file
+    server."""
     reader_pool.preload("service.observation.table_read")
     with ReaderPool(2, ReaderLimits(seconds=3.0)) as readers:
         _poll_beside_hanging_tables(engine, clock, tmp_path, readers)

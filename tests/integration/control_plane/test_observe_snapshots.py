@@ -190,9 +190,7 @@ def test_heartbeats_of_writers_are_kept_up_to_date_while_nothing_is_committed(wa
     assert pending.heartbeat_at == datetime.fromtimestamp(2000, UTC)
 
 
-def test_what_an_idle_flink_job_commits_at_each_checkpoint_is_shown_but_not_counted(
-    watched: Watched, tmp_path: Path
-) -> None:
+def test_empty_commits_of_an_idle_flink_job_are_shown_but_not_counted(watched: Watched, tmp_path: Path) -> None:
     """The test polls after each commit, and once after several commits and a service."""
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)

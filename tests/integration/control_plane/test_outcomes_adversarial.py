@@ -1,4 +1,4 @@
-"""Tests what decisions by outcome make of wrong or damaged facts: nothing starves, nothing goes to and fro, and the
+"""Tests what decisions by outcome make of wrong or damaged facts: nothing starves, no decision alternates, and the
 reason is shown."""
 
 from __future__ import annotations

@@ -151,14 +151,14 @@ def test_a_policy_does_not_at_once_repeat_a_job_that_failed_for_good(service: Se
     decision = service.decision()
     assert decision.verdict is Verdict.WAIT
     assert "the last compaction failed 3 min ago: column-unknown; next try at 2026-01-01 00:10 UTC" in decision.because
-    # The policy tries again when the time has come,
+    # The policy tries again when the time has come.
     clock.advance(420)
     assert len(service.plan().jobs) == 1
     service.run(Outcome.FAILED)
     clock.advance(60)
     service.poll(commits=7)
     assert service.plan().jobs == ()
-    # and so does a change of the policy.
+    # A change of the policy also lets the policy try again.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"commits": 4}})
     assert len(service.plan().jobs) == 1
 

@@ -135,7 +135,9 @@ def lost(engine: sa.Engine, clock: FakeClock) -> None:
 
 
 @pytest.mark.usefixtures("lost")
-def test_it_takes_the_same_queries_for_few_tables_as_for_many(engine: sa.Engine, clock: FakeClock) -> None:
+def test_the_list_of_problems_takes_the_same_queries_for_few_tables_as_for_many(
+    engine: sa.Engine, clock: FakeClock
+) -> None:
     ill(engine, clock, range(2))
     clock.advance(180)
     found, few, _ = looked(engine, clock)

@@ -61,7 +61,7 @@ def tables_of(service: Service, jobs: tuple[str, ...]) -> list[str]:
     return [service.job(each).table_id for each in jobs]
 
 
-def test_tables_wait_until_dearer_ones_take_their_place(service: Service, clock: FakeClock) -> None:
+def test_a_table_waits_until_one_that_is_dearer_to_keep_takes_its_place(service: Service, clock: FakeClock) -> None:
     service.poll("b", commits=2)
     assert service.plan().jobs == ()
     decision = service.decision(COMPACTION, "b")

@@ -48,7 +48,7 @@ def seconds_until_woken(one: Notifier, other: Notifier) -> float:
 
     async def wait() -> float:
         with other.listener() as listener:
-            await asyncio.sleep(0.5)  # earlier notifications arrive
+            await asyncio.sleep(0.5)  # Earlier notifications arrive in this time.
             listener.forget()
             before = time.monotonic()
             one.notify()

@@ -37,7 +37,7 @@ def test_a_malformed_request_id_is_replaced(client: TestClient, given: str) -> N
     assert answer.headers.get_list("x-request-id") == [answer.headers["x-request-id"]]
 
 
-def test_also_an_unexpected_error_names_its_request(client: TestClient) -> None:
+def test_even_an_unexpected_error_names_its_request(client: TestClient) -> None:
     answer = client.post("/v1/tables", json={"base_path": "/lake/broken"}, headers={"X-Request-Id": "mine"})
     assert (answer.status_code, answer.headers["x-request-id"], answer.json()["request_id"]) == (500, "mine", "mine")
 

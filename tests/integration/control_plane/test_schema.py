@@ -1,4 +1,4 @@
-"""Migrations and the connection itself."""
+"""Tests the migrations, and the connection to each kind of database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_migrations_build_what_the_schema_says(engine: sa.Engine) -> None:
         assert compare_metadata(context, schema.metadata) == []
 
 
-def test_the_partial_indexes_have_the_same_condition_in_both(empty_database: str, tmp_path: Path) -> None:
+def test_partial_indexes_have_the_same_condition_in_migrations_and_schema(empty_database: str, tmp_path: Path) -> None:
     """Alembic does not compare the conditions of indexes."""
 
     def conditions(engine: sa.Engine) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""Calls that come often execute few statements. Each statement costs a thread a message, a wait for the answer, and a
-wait for its next turn of the interpreter: in a busy service that takes longer than most queries."""
+"""Frequent calls execute few statements. For each statement a thread sends a message, waits for the answer, and waits
+for its next turn in the interpreter: in a busy service that takes longer than most queries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ LEASE = {"worker_id": "w", "worker": {"slots": 4, "state": "ready"}}
 
 
 class NoForecasts:
-    """The process of all tables, which computes forecasts with statements of its own, is away."""
+    """Stands for the process of all tables while it is unavailable: it would compute forecasts with statements of its
+    own."""
 
     def run(self, *_: Any, **__: Any) -> Never:
         raise FleetUnavailableError
@@ -77,21 +78,21 @@ def executed(engine: sa.Engine) -> Iterator[list[str]]:
         ("/workers", 1),
     ],
 )
-def test_a_call_that_reads(calls: TestClient, engine: sa.Engine, path: str, most: int) -> None:
+def test_a_call_that_reads_executes_few_statements(calls: TestClient, engine: sa.Engine, path: str, most: int) -> None:
     calls.post("/tables/tbl_1/jobs", json={"kind": "audit"}).raise_for_status()
     with executed(engine) as statements:
         calls.get(path).raise_for_status()
     assert len(statements) <= most, statements
 
 
-def test_a_submission(calls: TestClient, engine: sa.Engine) -> None:
+def test_a_submission_executes_few_statements(calls: TestClient, engine: sa.Engine) -> None:
     with executed(engine) as statements:
         answer = calls.post("/tables/tbl_1/jobs", json={"kind": "compaction", "dry_run": True})
     assert (answer.status_code, answer.json()["table_name"]) == (202, "orders")
     assert len(statements) <= 8, statements
 
 
-def test_a_callback(calls: TestClient, engine: sa.Engine, a_table: Registration) -> None:
+def test_a_callback_executes_one_statement(calls: TestClient, engine: sa.Engine, a_table: Registration) -> None:
     message = {"commitTime": "20260101000000000", "tableName": "orders", "basePath": a_table.base_path}
     with executed(engine) as statements:
         calls.post("/callbacks/hudi", json={**message, "hoodieWriteStat": []}).raise_for_status()
@@ -104,7 +105,7 @@ def test_a_callback(calls: TestClient, engine: sa.Engine, a_table: Registration)
     [({"least_worth": 3.0}, 0), ({"read_overhead": 1.2, "of_reads": 0.95}, 4)],
     ids=["worth", "reads"],
 )
-def test_a_commit_and_the_decision_about_its_table(
+def test_a_commit_and_the_decision_about_its_table_execute_few_statements(
     watched: Watched, tmp_path: Path, objective: dict[str, float], more: int
 ) -> None:
     table = SmallTable(tmp_path / "t")
@@ -122,12 +123,12 @@ def test_a_commit_and_the_decision_about_its_table(
         with executed(engine) as of_decision:
             decided = scheduler.run_once(service.database, service.config)
         assert (len(found.commits), decided.tables) == (1 if number > 2 else 2, 1)
-    # The first one is that of the test, the next three are those of the reader.
+    # The first statement is one of the test, and the next three are those of the reader.
     assert len(of_poll) <= 16, of_poll
     assert len(of_decision) <= (7 if engine.dialect.name == "sqlite" else 9) + more, of_decision
 
 
-def test_the_calls_of_a_worker(calls: TestClient, engine: sa.Engine) -> None:
+def test_the_calls_of_a_worker_execute_few_statements(calls: TestClient, engine: sa.Engine) -> None:
     for kind in ("audit", "cleaning"):
         calls.post("/tables/tbl_1/jobs", json={"kind": kind}).raise_for_status()
     for _ in range(2):

@@ -314,7 +314,7 @@ def test_pages_neither_repeat_nor_leave_out_a_job(
     assert seen == made[::-1]
 
 
-def test_pages_can_be_narrowed(
+def test_pages_can_be_filtered(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     audit = submit(engine, new_job(JobKind.AUDIT))
@@ -394,7 +394,7 @@ def test_only_one_of_many_concurrent_conflicting_submissions_succeeds(
     assert {error.extensions["job_id"] for error in losers} == {winner.id}
 
 
-def test_many_that_submit_with_one_key_get_one_job(
+def test_many_concurrent_submissions_with_one_key_get_one_job(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
 ) -> None:
     wanted = [new_job(idempotency_key="k") for _ in range(6)]

@@ -112,7 +112,7 @@ def test_a_refused_change_changes_nothing(api: TestClient) -> None:
     assert (new.status_code, len(api.get("/v1/tables").json()["items"])) == (412, 1)
 
 
-def test_of_many_at_once_one_registers_the_table(api: TestClient) -> None:
+def test_only_one_of_many_concurrent_calls_registers_the_table(api: TestClient) -> None:
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda _: api.put(PATH, json=BODY), range(6)))
     assert sorted(each.status_code for each in answers) == [200] * 5 + [201]

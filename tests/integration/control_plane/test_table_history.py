@@ -31,7 +31,7 @@ def test_each_poll_of_a_changed_table_leaves_a_sample(tmp_path: Path) -> None:
         first = table.instant()
         table.commit({base_file(A, first): 40 * MIB}, instant=first)
         operated.poll()
-        operated.poll()  # nothing new
+        operated.poll()  # This poll finds nothing new, and leaves no sample.
         later = table.instant()
         table.commit({log_file(A, later): 10 * MIB}, instant=later)
         operated.poll(400)
@@ -75,7 +75,7 @@ def test_samples_become_fewer_with_their_age(engine: sa.Engine, clock: FakeClock
     assert steps.pop(5 * minute) in range(288, 301)
     assert steps.pop(60 * minute) in range(70 + 5, 72 + 7)
     assert steps.pop(1440 * minute) == 2
-    assert sum(steps.values()) <= 4  # from each part to the next
+    assert sum(steps.values()) <= 4  # These are the steps from one period to the next.
     assert rows(engine) <= len(samples) + 72 + 30 + 8
     clock.advance(400 * 86_400)
     retention.run_once(engine, clock, keep)

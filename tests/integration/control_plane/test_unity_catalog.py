@@ -75,7 +75,7 @@ def unity() -> Iterator[Unity]:
         yield found
 
 
-def test_pages_refusals_and_permissions(unity: Unity, tmp_path: Path) -> None:
+def test_pages_are_read_to_the_end_and_refusals_are_reported(unity: Unity, tmp_path: Path) -> None:
     def table(number: int, **more: Any) -> dict[str, Any]:
         return {"name": f"t{number}", "storage_location": f"file://{tmp_path}/t{number}", **more}
 

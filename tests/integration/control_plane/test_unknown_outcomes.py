@@ -174,7 +174,8 @@ def test_jobs_of_other_tables_are_left_alone(lost: Lost, tmp_path: Path) -> None
 def test_a_poll_and_the_end_of_a_job_lock_the_rows_of_a_table_in_the_same_order(
     postgresql: Server, clock: FakeClock, tmp_path: Path
 ) -> None:
-    """In another order each of the two would wait for the other one, until PostgreSQL ends one of them."""
+    """If the orders differed, the poll and the end of the job would wait for each other until PostgreSQL ends one of
+    them."""
     engine = opened(new_postgresql(postgresql))
     lost = Lost(Watched(engine, clock), tmp_path)
     waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")

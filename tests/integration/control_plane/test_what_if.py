@@ -351,7 +351,7 @@ def test_a_simulation_over_rest(client: TestClient, table_id: str, clock: FakeCl
         {"policy": {}, "pattern": "*", "tabels": []},
     ],
 )
-def test_what_cannot_be_simulated_is_refused(client: TestClient, body: dict[str, Any]) -> None:
+def test_a_simulation_of_something_impossible_is_refused(client: TestClient, body: dict[str, Any]) -> None:
     answer = client.post("/v1/policies/simulate", json=body)
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
 

@@ -46,12 +46,13 @@ class Written:
     every: int
     size: int
     base_bytes: int
-    seconds: int  # Of each of its jobs.
+    seconds: int  # The duration of each of its jobs.
     log_bytes: int = 0
     commits: int = 0
     last: dict[JobKind, tuple[int, datetime]] = field(default_factory=dict)
-    instants: list[str] = field(default_factory=list)  # Of commits and compactions.
-    versions: list[tuple[str, int]] = field(default_factory=list)  # The instant that replaced them, and their bytes.
+    instants: list[str] = field(default_factory=list)  # The instants of commits and compactions.
+    # For each old version the instant that replaced it, and its bytes.
+    versions: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def freed(self) -> int:
@@ -73,7 +74,7 @@ class World:
         self.done: list[Job] = []
         self.peak = self.rewritten = 0
         self.freed: list[float] = []  # The number of versions that each cleaning has deleted.
-        self.codes: Counter[str] = Counter()  # Of the decisions about cleanings.
+        self.codes: Counter[str] = Counter()  # The codes of the decisions about cleanings.
 
     def run(self, minutes: int) -> None:
         end = self.clock() + timedelta(minutes=minutes)
@@ -104,7 +105,7 @@ class World:
         table = self.tables[job.table_id]
         began = job.leased_at or self.clock()
         if job.kind is JobKind.COMPACTION:
-            # What was committed meanwhile stays.
+            # Logs that were committed meanwhile stay.
             meanwhile = sum(1 for at in range(int(began.timestamp()) + 1, int(self.clock().timestamp()) + 1)
                             if at % table.every == 0)  # fmt: skip
             left = meanwhile * table.size

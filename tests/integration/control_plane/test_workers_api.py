@@ -147,7 +147,7 @@ def test_a_worker_that_did_not_start_is_listed_with_its_reason_and_is_no_worker(
     assert waits_for == "a worker of the group default: one did not start 0 s ago: Too little memory"
     demand = client.get("/v1/workers/demand").json()["groups"]["default"]
     assert (demand["workers"], demand["waiting_workers"]) == (0, 0)
-    for number in range(2, 40):  # a supervisor starts it again and again
+    for number in range(2, 40):  # A supervisor starts the worker again and again.
         clock.advance(60)
         fail(number)
     listed = client.get("/v1/workers").json()["items"]
@@ -178,7 +178,7 @@ def test_a_worker_gets_the_jobs_of_the_tables_whose_policy_names_its_group(clien
     assert leased.json()["plan"]["job_id"] == job["id"]
 
 
-def test_a_group_has_a_name_that_fits(client: TestClient, table_id: str) -> None:
+def test_a_worker_group_with_an_invalid_name_is_refused(client: TestClient, table_id: str) -> None:
     refused = client.put(f"/v1/tables/{table_id}/policy", json={"worker_group": "a b"})
     assert refused.status_code == 422
     assert "worker_group" in refused.text

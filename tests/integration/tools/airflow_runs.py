@@ -66,7 +66,7 @@ def run_twice(dag_id: str, patience_seconds: str) -> list:
         return [told, _told(dag.test(**{date: first.logical_date}))]
 
 
-def _told(ended) -> dict:  # its class differs by version
+def _told(ended) -> dict:  # The class differs by version.
     with create_session() as session:
         instances = ended.get_task_instances(session=session)
         tasks = {task.task_id: str(task.state) for task in instances}
@@ -147,7 +147,7 @@ def _be_patient(seconds: str) -> None:
     patience.PATIENCE_SECONDS = float(seconds)
 
 
-def _dag(dag_id: str):  # its class differs by version
+def _dag(dag_id: str):  # The class differs by version.
     of_bundle = ()
     if AIRFLOW_3:
         from airflow.dag_processing.bundles.manager import DagBundlesManager
@@ -156,7 +156,7 @@ def _dag(dag_id: str):  # its class differs by version
         of_bundle = ("dags-folder", None)
     try:
         from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-    except ImportError:  # before Airflow 3.1
+    except ImportError:  # Airflow before 3.1 needs this.
         from airflow.models.dagbag import DagBag
 
         bag = DagBag(DAGS, include_examples=False)

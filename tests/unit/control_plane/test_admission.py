@@ -125,7 +125,7 @@ def test_a_job_that_only_reads_does_not_delay_others(kind: JobKind) -> None:
     assert started(ruled(COMPACTION, active=[job(kind)])) == [COMPACTION]
 
 
-def test_a_sync_starts_beside_no_other_one_and_hinders_nobody() -> None:
+def test_a_sync_starts_beside_no_job_and_delays_no_other_kind() -> None:
     syncing = [job(SYNC)]
     assert waits(ruled(SYNC, active=syncing)) == {SYNC: "table-busy"}
     assert started(ruled(SYNC, COMPACTION, active=syncing)) == [COMPACTION]
@@ -167,7 +167,7 @@ def test_after_a_failure_the_kind_waits_and_says_why_and_until_when() -> None:
     ]
 
 
-def test_between_two_jobs_of_a_kind_there_is_a_rest() -> None:
+def test_a_job_waits_until_the_rest_after_the_last_job_of_its_kind_is_over() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(3), began_at=minutes_ago(3), ended_at=minutes_ago(2))}
     wait = ruled(COMPACTION, history=history, rest={COMPACTION: 180})[COMPACTION]
     assert isinstance(wait, Wait)
@@ -239,7 +239,7 @@ def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
         (KIND_LIMITED, CLUSTERING, "default", False),
     ],
 )
-def test_a_table_that_waits_is_left_alone_until_there_is_room_for_it(
+def test_no_decision_is_made_about_a_waiting_table_until_the_limits_have_room(
     code: str, kind: JobKind, group: str, has_capacity: bool
 ) -> None:
     limits = Limits(active=5, per_group={"large": 2, "small": 2}, per_kind={EXPANSION: 1, CLUSTERING: 0})
@@ -252,7 +252,7 @@ def test_a_table_that_waits_is_left_alone_until_there_is_room_for_it(
     assert not limits.has_capacity(wanted, Load({(CLEANING, "other"): 5}))
 
 
-def test_a_diagnosis_waits_for_any_job_and_keeps_only_another_one_waiting() -> None:
+def test_a_diagnosis_waits_for_every_job_and_delays_only_another_diagnosis() -> None:
     assert started(ruled(COMPACTION, DIAGNOSIS)) == [COMPACTION]
     busy = ruled(DIAGNOSIS, active=[job(COMPACTION)])[DIAGNOSIS]
     assert isinstance(busy, Wait)
@@ -265,7 +265,7 @@ def test_a_diagnosis_waits_for_any_job_and_keeps_only_another_one_waiting() -> N
     assert started(ruled(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]
 
 
-def test_a_job_that_waits_for_another_reason_takes_no_place() -> None:
+def test_a_job_that_waits_for_another_reason_needs_no_room_within_the_limits() -> None:
     assert capacity_wanted("paused", EXPANSION, "default") is None
 
 

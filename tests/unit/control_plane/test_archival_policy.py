@@ -26,14 +26,14 @@ ON = ArchivalSettings(enabled=True, commits=60, retain=30)
         (ON, 61, {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_the_kind_is_not_due(settings: ArchivalSettings, commits: int, context: dict[str, Any], code: str) -> None:
+def test_an_archival_is_not_due(settings: ArchivalSettings, commits: int, context: dict[str, Any], code: str) -> None:
     answer = archival.decide(settings, a_snapshot(timeline_commits=commits), TriggerContext(NOW, **context))
     assert isinstance(answer, Skip)
     assert answer.code == code
 
 
 @pytest.mark.parametrize(("commits", "calendar"), [(61, None), (31, Calendar(True))])
-def test_it_is_due_above_the_threshold_or_at_its_time(commits: int, calendar: Calendar | None) -> None:
+def test_an_archival_is_due_above_the_threshold_or_at_its_time(commits: int, calendar: Calendar | None) -> None:
     context = TriggerContext(NOW, calendar, last_run_at=ago(hours=5))
     answer = archival.decide(ON, a_snapshot(timeline_commits=commits), context)
     assert isinstance(answer, Run)

@@ -53,7 +53,7 @@ def test_quick_work_is_done_one_after_the_other() -> None:
     assert names.most_at_once == 1
 
 
-def test_what_is_left_of_an_item_is_done_by_itself_and_stays_busy() -> None:
+def test_the_rest_of_an_item_is_done_alone_and_its_names_stay_busy() -> None:
     busy: list[frozenset[str]] = []
     done: list[str] = []
 

@@ -56,7 +56,7 @@ def test_all_failing_tables_together_get_a_tenth_of_all_slots() -> None:
             assert share == pytest.approx(min(0.1, (failing + 1) / slots)), (failing, slots)
 
 
-def test_it_waits_an_hour_at_most_and_a_minute_while_nobody_else_waits() -> None:
+def test_the_breaker_waits_an_hour_at_most_and_a_minute_while_no_other_job_waits() -> None:
     assert paused(failed(3600)) == MOST.total_seconds()
     assert paused(failed(3600, others_wait=False)) == IDLE.total_seconds()
     assert paused(failed(0.5, others_wait=False)) == 4.5
@@ -73,7 +73,7 @@ def test_failures_in_a_row_are_added_up_with_their_seconds() -> None:
     assert late.failures == 1
 
 
-def test_the_first_worker_that_is_lost_is_hardly_held_against_the_table() -> None:
+def test_after_the_first_lost_worker_a_table_waits_only_a_minute() -> None:
     lost = failed(30, outcome=AttemptOutcome.LOST)
     assert paused(lost) == IDLE.total_seconds()
     assert paused(failed(30, outcome=AttemptOutcome.LOST, others_wait=False)) == 0
@@ -102,7 +102,7 @@ def test_the_pause_doubles_with_each_failure_in_a_row_up_to_an_hour(others_wait:
         (AttemptOutcome.SUCCEEDED, None, False, False),
     ],
 )
-def test_what_counts_against_a_table(
+def test_which_outcomes_count_as_failures_of_a_table(
     outcome: AttemptOutcome, error: Problem | None, refused: bool, counts: bool
 ) -> None:
     assert counts_as_failure(outcome, error, refused=refused) is counts

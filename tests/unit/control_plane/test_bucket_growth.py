@@ -23,7 +23,7 @@ def samples(days: int, per_day: int, *, begin: int = 8 * GIB) -> list[Sample]:
     ]
 
 
-def test_a_growing_table_needs_more_buckets_at_a_day_that_is_said() -> None:
+def test_the_forecast_names_the_day_on_which_a_growing_table_needs_more_buckets() -> None:
     # 8 GiB in 8 buckets became 16 GiB in 16 days: each bucket grows by an eighth of a GiB a day.
     found = foreseen(rate_of(samples(16, GIB // 2)), Largest(2 * GIB, 8, 3 * GIB), NOW, NOW + timedelta(hours=15))
     assert found is not None
@@ -38,7 +38,7 @@ def test_a_growing_table_needs_more_buckets_at_a_day_that_is_said() -> None:
     )
 
 
-def test_what_does_not_grow_needs_nothing_and_too_little_says_nothing() -> None:
+def test_a_table_that_does_not_grow_needs_no_buckets_and_few_samples_give_no_forecast() -> None:
     still = foreseen(rate_of(samples(20, 0)), Largest(GIB, 8, 3 * GIB), NOW, NOW)
     assert still is not None
     assert (still.needed_at, still.factor, still.quiet_at) == (None, 1, None)
@@ -65,7 +65,7 @@ def test_one_jump_and_one_loss_move_the_forecast_little() -> None:
     assert rates[1].bytes_per_day == pytest.approx(rates[0].bytes_per_day, rel=0.1)
 
 
-def test_the_quiet_hour_is_that_of_the_window_or_that_with_the_fewest_commits() -> None:
+def test_the_quiet_hour_is_in_the_window_or_has_the_fewest_commits() -> None:
     commits = [NOW - timedelta(hours=each) for each in range(24 * 8) if (NOW - timedelta(hours=each)).hour != 4]
     hours = by_hour(commits, MIDNIGHT, "UTC")
     assert quiet_at(Policy(), hours, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
     ("a_day", "shift"), [(0.99, 0.2), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(0.99, 0), (1.01, 0)])]
 )
 def test_the_quiet_hour_comes_within_a_day_while_commits_become_fewer_or_more(a_day: float, shift: float) -> None:
-    """About 60 commits an hour; `shift`: by how much hours of the night have fewer of them."""
+    """The table has about 60 commits an hour, and `shift` fewer in the hours of the night."""
     begin = NOW - timedelta(days=12)
     commits: list[datetime] = []
     for hours in range(12 * 24):
@@ -129,7 +129,7 @@ def test_the_quiet_hour_comes_within_a_day_while_commits_become_fewer_or_more(a_
         ("UTC", datetime(2026, 4, 1, 9, 30, tzinfo=UTC)),
     ],
 )
-def test_the_quiet_hour_is_one_of_the_clocks_of_the_policys_zone(time_zone: str, now: datetime) -> None:
+def test_the_quiet_hour_follows_the_clocks_of_the_policys_time_zone(time_zone: str, now: datetime) -> None:
     # A commit each minute, but none from 5 to 6 o'clock there, in winter and in summer.
     zone = ZoneInfo(time_zone)
     minutes = (now - timedelta(minutes=each) for each in range(60 * 24 * 9))
@@ -144,7 +144,7 @@ def test_the_quiet_hour_is_one_of_the_clocks_of_the_policys_zone(time_zone: str,
 
 
 @pytest.mark.parametrize("now", [datetime(2026, 4, 1, 9, tzinfo=UTC), datetime(2026, 10, 28, 9, tzinfo=UTC)])
-def test_an_hour_that_the_clocks_leave_out_or_repeat_is_like_others(now: datetime) -> None:
+def test_an_hour_that_a_clock_change_skips_or_repeats_counts_like_others(now: datetime) -> None:
     commits = [now - timedelta(minutes=each) for each in range(60 * 24 * 9)]
     known = by_hour(commits, midnight_of(now, "Europe/Berlin"), "Europe/Berlin")
     assert set(known.values()) == {60.0}

@@ -48,7 +48,7 @@ def test_a_table_with_a_dot_is_one_of_its_database(name: str) -> None:
         assert Source(CatalogKind.GLUE, "", databases=databases, tables=tables).wants(name) is is_wanted
 
 
-def test_a_pattern_names_a_bracket_by_a_set_of_it() -> None:
+def test_a_pattern_matches_a_bracket_by_a_set_with_the_bracket() -> None:
     source = Source(CatalogKind.GLUE, "", tables=("a[[]1]",))
     assert source.wants(qualified("shop", "a[1]"))
     assert not source.wants(qualified("shop", "a1"))

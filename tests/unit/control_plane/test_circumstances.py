@@ -62,7 +62,7 @@ def test_circumstances_explain_most_of_the_error_of_the_clock(seed: int) -> None
     assert with_them < 0.6 * without
 
 
-def test_what_is_shown_tells_how_much_slower_cold_and_busy_workers_are() -> None:
+def test_the_shown_model_tells_how_much_slower_cold_and_busy_workers_are() -> None:
     [found] = learned(1)[0].learned()
     fit, accuracy = found.parts[CostPart.SECONDS]
     assert 1.3 < fit.slowness.first_job < 2.5

@@ -42,7 +42,7 @@ RUNS = [
 @pytest.mark.parametrize(
     ("given", "snapshot", "context", "params", "because"), [pytest.param(*c, id=i) for i, *c in RUNS]
 )
-def test_the_policy_starts_the_job(
+def test_the_policy_starts_a_cleaning(
     given: CleaningSettings,
     snapshot: TableSnapshot,
     context: TriggerContext,
@@ -71,7 +71,7 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_the_policy_does_not_start_the_job(
+def test_the_policy_does_not_start_a_cleaning(
     given: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip

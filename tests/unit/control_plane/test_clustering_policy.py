@@ -52,7 +52,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_the_policy_starts_the_job(
+def test_the_policy_starts_a_clustering(
     given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, because: str
 ) -> None:
     assert decide(given, snapshot, context) == Run(JobKind.CLUSTERING, PARAMS, because)
@@ -97,13 +97,13 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_the_policy_does_not_start_the_job(
+def test_the_policy_does_not_start_a_clustering(
     given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip
 
 
-def test_the_policy_says_how() -> None:
+def test_the_policy_chooses_the_parameters_of_the_clustering() -> None:
     given = settings(sort_by=("a", "b"), layout=ClusteringLayout.HILBERT, wait_seconds=5, lock_seconds=6)
     answer = decide(given, a_snapshot(SMALL), PLAIN)
     assert isinstance(answer, Run)

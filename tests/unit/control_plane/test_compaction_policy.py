@@ -74,7 +74,7 @@ def test_a_withheld_plan_starts_no_job_by_itself() -> None:
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_the_policy_starts_the_job(
+def test_the_policy_starts_a_compaction(
     given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, because: str
 ) -> None:
     assert decide(given, snapshot, context) == Run(JobKind.COMPACTION, {}, because)
@@ -132,7 +132,7 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_the_policy_does_not_start_the_job(
+def test_the_policy_does_not_start_a_compaction(
     given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip
@@ -151,7 +151,7 @@ def test_an_old_plan_is_warned_of_even_if_compaction_is_off() -> None:
     assert answer.warning == "5 compaction plans have been pending for up to 2 days (000, 001, 002 ...)."
 
 
-def test_time_counts_from_a_job_that_found_nothing_to_do_too() -> None:
+def test_the_interval_also_begins_with_a_job_that_found_nothing_to_do() -> None:
     snapshot = a_snapshot(LOGS, since_compaction=since(1, hours=9))
     context = TriggerContext(NOW, last_run_at=ago(hours=1))
     answer = decide(settings(SECONDS), snapshot, context)

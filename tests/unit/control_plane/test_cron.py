@@ -28,7 +28,7 @@ def utc(text: str) -> datetime:
         ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2028-02-29 00:00"),
     ],
 )
-def test_the_next_time(expression: str, zone: str, after: str, expected: str) -> None:
+def test_the_next_time_of_a_cron_expression_is_found(expression: str, zone: str, after: str, expected: str) -> None:
     assert next_after(expression, zone, utc(after)) == utc(expected)
 
 
@@ -43,6 +43,6 @@ def test_the_next_time(expression: str, zone: str, after: str, expected: str) ->
         ("0 3 * * someday", "has a wrong day of week: it takes 0 to 7"),
     ],
 )
-def test_what_cannot_be_read_is_refused(expression: str, wrong: str) -> None:
+def test_an_invalid_cron_expression_is_refused(expression: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         next_after(expression, "UTC", utc("2026-01-01"))

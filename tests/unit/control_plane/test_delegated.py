@@ -171,7 +171,7 @@ def test_a_clean_is_left_to_its_writer_while_that_commits() -> None:
     assert silent.params == {"plans": [AT]}
 
 
-def test_a_queue_is_a_worker_group_if_one_of_its_workers_lives() -> None:
+def test_the_queue_of_a_request_is_the_worker_group_if_a_worker_of_it_is_alive() -> None:
     snapshot = a_snapshot(pending=(pending("clustering"),))
     plan = asked("cluster", hints=ExecutionHints(queue="etl", parallelism=7))
     found = decide(CLUSTERING, [plan], snapshot, PLAIN, Facts(groups={"etl"}))

@@ -82,7 +82,7 @@ def test_no_value_of_retry_after_raises_an_error(text: str) -> None:
     assert retry_after(text, NOW) >= timedelta(0)
 
 
-def test_nothing_is_held_up_for_longer_than_the_terms_say() -> None:
+def test_a_delivery_delays_others_no_longer_than_the_settings_allow() -> None:
     config = DeliveryConfig(jitter=0.0, most_hold=timedelta(hours=1))
     assert after(SendResult(0.1), 2, NOW - timedelta(minutes=55), config) == TryAgain(NOW + timedelta(minutes=5))
     assert after(SendResult(0.1), 2, NOW - timedelta(minutes=56), config) == GiveUp()
@@ -105,7 +105,7 @@ def test_a_webhook_is_disabled_when_it_is_gone_or_fails_for_days() -> None:
     assert reason(a_webhook(NOW - timedelta(days=9)), 200) is None
 
 
-def test_a_success_ends_what_failed_before() -> None:
+def test_a_success_resets_the_failures_of_delivery_and_webhook() -> None:
     later = NOW + timedelta(hours=1)
     failing = a_webhook().after_attempt(NOW, is_accepted=False).after_attempt(later, is_accepted=False)
     assert failing.failing_since == NOW

@@ -56,7 +56,7 @@ def table(*partitions: PartitionState, **changes: Any) -> TableSnapshot:
 @pytest.mark.parametrize(
     ("largest", "factor"), [(101, 2), (200, 2), (201, 4), (400, 4), (401, 8), (800, 8), (801, 8), (1_000_000, 8)]
 )
-def test_the_factor_is_the_smallest_power_of_two_that_does(largest: int, factor: int) -> None:
+def test_the_factor_is_the_smallest_power_of_two_that_makes_buckets_small_enough(largest: int, factor: int) -> None:
     assert factor_for(largest, 100) == factor
 
 
@@ -122,7 +122,7 @@ def test_nothing_is_split(
     assert decide(given, snapshot, context) == skip
 
 
-def test_the_calendar_only_says_when_to_look() -> None:
+def test_a_schedule_only_decides_when_sizes_are_checked() -> None:
     due = TriggerContext(NOW, Calendar(is_due=True))
     assert isinstance(decide(AUTO, table(LARGE), due), Run)
     assert isinstance(decide(AUTO, table(partition("", 5)), due), Skip)
@@ -267,7 +267,7 @@ def test_an_expansion_that_has_waited_waits_for_no_other_quiet_hour() -> None:
         (Verdict.RUN, "due", 1, False),
     ],
 )
-def test_it_has_waited_after_a_day_or_when_other_jobs_kept_it(
+def test_an_expansion_counts_as_waiting_after_a_day_or_behind_other_jobs(
     verdict: Verdict, code: str, hours: int, expected: bool
 ) -> None:
     last = Decision(JobKind.BUCKET_EXPANSION, verdict, code, "", NOW - timedelta(hours=hours), NOW)

@@ -7,7 +7,7 @@ from service.model.formatting import count, duration, size
     ("number", "words"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1.5 * 1024**3, "1.5 GiB"), (5000 * 1024**5, "5000.0 PiB")],
 )
-def test_sizes(number: float, words: str) -> None:
+def test_sizes_are_written_with_their_unit(number: float, words: str) -> None:
     assert size(number) == words
 
 
@@ -28,7 +28,7 @@ def test_sizes(number: float, words: str) -> None:
         (200_000, "2 days"),
     ],
 )
-def test_durations(seconds: float, words: str) -> None:
+def test_durations_are_written_with_their_unit(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 

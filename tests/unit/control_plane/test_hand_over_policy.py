@@ -93,7 +93,7 @@ def test_flinks_state_may_come_back_only_where_the_file_groups_are_those_of_buck
     assert is_safe(FlinkRestart.FROM_SAVEPOINT, table) is (restart is FlinkRestart.FROM_SAVEPOINT)
 
 
-def test_it_waits_for_flink_declared_or_seen_and_for_no_other_writer() -> None:
+def test_a_job_waits_for_a_declared_or_detected_flink_writer_and_for_no_other_writer() -> None:
     job = a_job()
     assert not must_wait(job, a_table(), {}, is_committed=False)
     assert not must_wait(job, a_table(engines=(WriterEngine.SPARK,)), {}, is_committed=False)
@@ -140,7 +140,7 @@ def test_a_plan_says_that_the_writers_were_stopped_only_when_they_were() -> None
     assert not a_job().work_order(contract, 60).writers_stopped
 
 
-def test_a_hand_over_is_stored_whole() -> None:
+def test_a_stored_hand_over_is_read_back_with_all_members() -> None:
     stop = FlinkStop("abc", "def", NOW, ended_at=LATER, savepoint="s3://sp")
     hand_over = STOPPED.evolve(flink=stop, claimed_until=LATER, detail="it stands so")
     assert HandOver.from_json(hand_over.to_json()) == hand_over
@@ -160,7 +160,7 @@ def test_a_hand_over_says_what_to_do_next(state: HandOverState, is_over: bool, e
     assert expected in STOPPED.evolve(state=state).what_to_do("job_1", "t", is_over=is_over)
 
 
-def test_where_the_state_holds_file_groups_the_savepoint_is_named_as_what_must_not_be_used() -> None:
+def test_if_flinks_state_holds_file_groups_the_text_warns_of_the_savepoint() -> None:
     hand_over = STOPPED.evolve(restart=FlinkRestart.WITHOUT_STATE)
     text = hand_over.what_to_do("job_1", "t", is_over=True)
     assert "without the state that it had, not from its savepoint (s3://sp)" in text

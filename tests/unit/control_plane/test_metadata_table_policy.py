@@ -30,7 +30,7 @@ ON = MetadataTableSettings(enabled=True, commits=6)
         (ON, MetadataTableState(NOW, 3), {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_the_kind_is_not_due(
+def test_a_compaction_of_the_metadata_table_is_not_due(
     settings: MetadataTableSettings, found: MetadataTableState | None, context: dict[str, Any], code: str
 ) -> None:
     answer = metadata_table.decide(settings, found, TriggerContext(NOW, **context))
@@ -39,7 +39,9 @@ def test_the_kind_is_not_due(
 
 
 @pytest.mark.parametrize(("commits", "calendar"), [(6, None), (1, Calendar(True))])
-def test_it_is_due_at_the_threshold_or_at_its_time(commits: int, calendar: Calendar | None) -> None:
+def test_a_compaction_of_the_metadata_table_is_due_at_the_threshold_or_at_its_time(
+    commits: int, calendar: Calendar | None
+) -> None:
     context = TriggerContext(NOW, calendar, last_run_at=ago(hours=5))
     answer = metadata_table.decide(ON, MetadataTableState(NOW, commits), context)
     assert isinstance(answer, Run)

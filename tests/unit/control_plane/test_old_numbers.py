@@ -27,6 +27,8 @@ BUCKET_3 = "00000003-0000-4000-8000-000000000000-0"
         ({2}, 7, 50, False, False),
     ],
 )
-def test_rows_of_an_old_number(old: set[int], new: int, rows: int, soon: bool, later: bool) -> None:
+def test_rows_in_the_old_buckets_show_an_old_number(
+    old: set[int], new: int, rows: int, soon: bool, later: bool
+) -> None:
     assert may_be_old({BUCKET_3: rows}, new, old, is_recent=True) is soon
     assert may_be_old({BUCKET_3: rows}, new, old, is_recent=False) is later

@@ -59,7 +59,7 @@ def test_each_event_of_a_job_is_a_valid_run_event_and_no_other_is_one(type_: Eve
     assert ("errorMessage" in document["run"]["facets"]) == (document["eventType"] == "FAIL")
 
 
-def test_what_begins_an_attempt_and_what_ends_it_are_one_run_and_the_next_attempt_is_another() -> None:
+def test_the_events_of_one_attempt_are_one_run_and_those_of_the_next_attempt_another() -> None:
     def run(type_: EventType, attempt: int) -> str:
         return str(run_event(event_of(type_, attempt=attempt), "lake", Facts())["run"]["runId"])
 

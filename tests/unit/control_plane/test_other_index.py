@@ -36,7 +36,7 @@ def seen(metadata: InstantMetadata, action: str) -> ObservedInstant:
         ({}, False, False),
     ],
 )
-def test_new_rows_in_few_of_four_buckets(rows: dict[int, int], soon: bool, later: bool) -> None:
+def test_new_rows_in_few_of_four_buckets_are_suspected(rows: dict[int, int], soon: bool, later: bool) -> None:
     found = InstantMetadata(inserted={"p": {bucket(number): count for number, count in rows.items()}})
     for is_recent, suspected in ((True, soon), (False, later)):
         counted = rows_too_close(seen(found, "commit"), "p", 4, is_recent=is_recent)
@@ -45,7 +45,7 @@ def test_new_rows_in_few_of_four_buckets(rows: dict[int, int], soon: bool, later
 
 
 @pytest.mark.parametrize("num_buckets", [2048, 1_000_000])
-def test_numbers_of_choices_that_are_too_large_for_a_float(num_buckets: int) -> None:
+def test_numbers_of_choices_that_are_too_large_for_a_float_are_computed(num_buckets: int) -> None:
     spread = InstantMetadata(inserted={"p": {bucket(number): 1 for number in range(700)}})
     close = InstantMetadata(inserted={"p": {bucket(number): 40 for number in range(700)}})
     assert rows_too_close(seen(spread, "commit"), "p", num_buckets, is_recent=True) == 0

@@ -34,13 +34,13 @@ def test_defaults_are_filled_in() -> None:
     assert params("bucket_contraction", factor=64) == {"factor": 64, "settle_seconds": 15, **beside_writers}
 
 
-def test_a_text_of_the_wrong_shape_is_told_the_right_one() -> None:
+def test_the_refusal_of_a_malformed_text_names_the_right_form() -> None:
     (told,) = refusal("rollback", instant="yesterday")
 
     assert told == {"field": "params.instant", "message": "must be an instant, such as 20260101120000000"}
 
 
-def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
+def test_all_parameters_of_an_expansion_are_kept() -> None:
     given = {
         "num_buckets": 8,
         "partitions": ["city=a", "city=b"],
@@ -104,7 +104,7 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("vacuum", {}, "kind"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_field_and_a_message(
+def test_an_invalid_parameter_is_refused_with_its_field_and_a_message(
     kind: str, given: dict[str, Any], field: str
 ) -> None:
     [error] = refusal(kind, **given)

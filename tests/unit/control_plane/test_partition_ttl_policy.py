@@ -29,7 +29,7 @@ TABLE = a_snapshot(PartitionState("dt=1", file_groups=4), PartitionState("dt=2",
         (ON, TABLE, {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_the_kind_is_not_due(
+def test_a_partition_ttl_is_not_due(
     settings: PartitionTtlSettings, snapshot: TableSnapshot, context: dict[str, Any], code: str
 ) -> None:
     answer = partition_ttl.decide(settings, snapshot, TriggerContext(NOW, **context))
@@ -38,7 +38,7 @@ def test_the_kind_is_not_due(
     assert bool(answer.warning) is (code == "no-days-retain")
 
 
-def test_it_stops_no_flink_job_by_itself() -> None:
+def test_the_policy_drops_no_partition_if_flink_would_have_to_stop() -> None:
     answer = partition_ttl.decide(ON, TABLE, TriggerContext(NOW), must_stop_flink=True)
     assert isinstance(answer, Skip)
     assert (answer.code, answer.until) == ("flink", None)
@@ -53,7 +53,9 @@ def test_it_stops_no_flink_job_by_itself() -> None:
         ({"last_run_at": ago(minutes=1), "is_unfinished": True}, "has reached its limit and left expired partitions"),
     ],
 )
-def test_it_is_due_once_a_day_at_its_time_or_when_something_was_left(context: dict[str, Any], because: str) -> None:
+def test_a_partition_ttl_is_due_once_a_day_at_its_time_or_when_partitions_were_left(
+    context: dict[str, Any], because: str
+) -> None:
     answer = partition_ttl.decide(ON, TABLE, TriggerContext(NOW, **context))
     assert isinstance(answer, Run)
     assert answer.kind is JobKind.PARTITION_TTL

@@ -63,7 +63,7 @@ def test_there_is_a_problem_of_every_kind_here() -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.kind)
-def test_its_command_exists_with_all_its_options(problem: HealthProblem) -> None:
+def test_the_command_of_each_problem_exists_with_all_its_options(problem: HealthProblem) -> None:
     assert parsed(words_of(problem.command)).command.name
     assert len(problem.command) <= LONGEST
     for mentioned in re.findall(r"`(groundskeeper [^`]*)`", problem.remedy):
@@ -107,7 +107,7 @@ def test_the_command_calls_what_the_button_calls(problem: HealthProblem, monkeyp
 
 
 @pytest.mark.parametrize("problem", [each for each in PROBLEMS if " policy set " in each.command])
-def test_it_sets_what_policies_have(problem: HealthProblem) -> None:
+def test_the_command_sets_only_settings_that_policies_have(problem: HealthProblem) -> None:
     level: dict[str, Any] = {}
     policies.edit(level, parsed(words_of(problem.command)).params["settings"])
     assert TypeAdapter(PolicyIn).validate_python(level) == level

@@ -96,5 +96,7 @@ NOBODY = (
         pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that does not tell its slots"),
     ],
 )
-def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str | None) -> None:
+def test_a_queued_job_says_what_it_is_waiting_for(
+    job: Job, of_table: list[Job], workers: list[Worker], found: str | None
+) -> None:
     assert waits_for(job, of_table, workers, NOW) == found

@@ -57,7 +57,7 @@ def test_cheaper_tables_make_room_for_dearer_ones() -> None:
     assert share.displaced() == []
     share.note("c", dear("c", 2.0, 3.0))
     assert share.displaced() == ["b"]
-    # Whoever was taken out is named once; a table with fewer reads may still wait.
+    # A table that no longer fits is named once; a table with fewer reads may still wait.
     assert share.displaced() == []
     share.note("d", dear("d", 0.0, 0.5))
     assert share.displaced() == []

@@ -36,7 +36,7 @@ def test_without_such_incidents_there_is_nothing_to_repair(incidents: list[Incid
     assert (answer.code, answer.warning) == ("nothing-astray", None)
 
 
-def test_the_owner_may_want_to_be_asked_or_nothing_at_all() -> None:
+def test_the_owner_may_have_repairs_suggested_or_switched_off() -> None:
     suggested = decide(RepairSettings(Mode.SUGGEST), BOTH, NO_OCCASION)
     assert isinstance(suggested, Suggest)
     assert suggested.params["instants"] == ["001", "002"]

@@ -62,13 +62,15 @@ def test_a_job_resizes_the_partitions_that_need_it(partitions: list[PartitionSta
         ([partition("a", 101)], {"pending": (plan(),)}, "plans-pending"),
     ],
 )
-def test_it_says_why_it_starts_none(partitions: list[PartitionState], more: dict[str, Any], code: str) -> None:
+def test_the_policy_says_why_it_starts_no_resize(
+    partitions: list[PartitionState], more: dict[str, Any], code: str
+) -> None:
     found = answer(*partitions, **more)
     assert isinstance(found, Skip)
     assert found.code == code
 
 
-def test_with_a_calendar_sizes_are_checked_at_its_times() -> None:
+def test_sizes_are_checked_at_the_times_of_the_schedule() -> None:
     for is_due in (False, True):
         found = decide(
             ResizeSettings(**AUTO), a_snapshot(partition("a", 101)), TriggerContext(NOW, Calendar(is_due=is_due))
@@ -139,5 +141,5 @@ def test_a_partition_is_split_on_while_one_of_its_splits_is_of_use() -> None:
     useless, useful = ("a", "split", 2000, 1.0), ("a", "split", 300, 0.6)
     assert one_sided_splits([done(useless, useful, at=1), done(useless, at=2)]) == {}
     assert one_sided_splits([done(useless, at=1), done(useful, at=2)]) == {"a": 2000 * MIB}
-    # A worker of an older version does not say it.
+    # The result of an older worker does not have the larger share.
     assert one_sided_splits([done(("a", "split", 2000, None), at=1)]) == {}

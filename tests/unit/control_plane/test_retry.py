@@ -42,7 +42,7 @@ def test_a_worker_that_stopped_ends_the_job_as_cancelled() -> None:
     assert ended(a_job(cancel_requested=True), Outcome.CANCELLED) == End(JobState.CANCELLED)
 
 
-def test_an_error_that_will_not_go_away_is_not_tried_again() -> None:
+def test_a_job_with_a_permanent_error_is_not_tried_again() -> None:
     assert ended(a_job(), Outcome.FAILED, FINAL) == End(JobState.FAILED, FINAL)
 
 
@@ -56,7 +56,7 @@ def test_an_attempt_that_only_waited_for_a_locks_server_does_not_count_for_two_m
     assert ended(late, Outcome.FAILED, away) == End(JobState.FAILED, away)
 
 
-def test_a_failure_without_a_word_is_final_and_says_so() -> None:
+def test_a_failure_without_an_error_is_final_and_has_an_error_that_says_so() -> None:
     result = ended(a_job(), Outcome.FAILED)
     assert isinstance(result, End)
     assert result.error is not None

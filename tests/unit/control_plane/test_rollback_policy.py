@@ -38,7 +38,7 @@ def write(instant: str = "20260101120000000", *, minutes: float | None = 11, **m
         (ON, write(), {"obstacle": "Flink writes the table"}, "not-provable"),
     ],
 )
-def test_the_kind_is_not_due(settings: RollbackSettings, pending: Pending, more: dict[str, Any], code: str) -> None:
+def test_a_rollback_is_not_due(settings: RollbackSettings, pending: Pending, more: dict[str, Any], code: str) -> None:
     answer = rollback.decide(settings, a_snapshot(pending=(pending,)), TriggerContext(NOW), **more)
     assert isinstance(answer, Skip)
     assert answer.code == code
@@ -50,7 +50,7 @@ def test_a_write_of_our_own_job_is_left_to_the_next_one() -> None:
     assert isinstance(answer, Skip)
 
 
-def test_a_writer_that_is_alive_is_looked_at_again_when_it_could_be_dead() -> None:
+def test_a_live_writer_is_checked_again_when_its_heartbeat_could_have_expired() -> None:
     answer = rollback.decide(ON, a_snapshot(pending=(write(minutes=4), write("2", minutes=1))), TriggerContext(NOW))
     assert isinstance(answer, Skip)
     assert answer.until == ago(minutes=-6)

@@ -65,7 +65,7 @@ def test_a_table_with_another_budget_counts_but_does_not_wait() -> None:
     assert waits <= 1
 
 
-def test_what_was_not_spent_the_day_before_may_be_spent_today() -> None:
+def test_budgets_that_were_not_spent_the_day_before_may_be_spent_today() -> None:
     members = "tbl_1", "tbl_2"
     hours = {"worker_hours_per_day": 0.002}
     carried = sum(compactions(budgets_of(hours, *members)))

@@ -81,7 +81,7 @@ def test_fewer_compactions_rewrite_less_and_leave_more_logs() -> None:
     assert max(each.log_bytes for each in seldom.points) <= 21 * MIB
 
 
-def test_what_a_table_was_at_the_beginning_counts() -> None:
+def test_a_simulation_begins_with_the_state_of_the_table() -> None:
     writes = [Write(BEGIN + 60, MIB, 4)]
     begun = {COMPACTION: Ran(BEGIN - HOUR, 4, 4 * MIB)}
     past = a_past(writes=writes, ran=begun, beginning=Beginning(8, 1024 * MIB, 16, 4 * MIB))
@@ -208,7 +208,7 @@ def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_a
     fleet = [a_past(number, policy=nightly) for number in range(8)]
     # One slot takes two jobs in the window: one at three, and one that ends after four.
     assert jobs(outcome(fleet, expected=slow, slots={"default": 1}))[COMPACTION] == 2
-    # What was withdrawn is due again in the next night, and so is the time of a schedule.
+    # A withdrawn job is due again in the next night, also a job of a schedule.
     for given in (nightly, replace(nightly, compaction=CompactionSettings(cron="0 3 1 * *"))):
         fleet = [a_past(number, policy=given) for number in range(4)]
         assert jobs(outcome(fleet, days=2.0, expected=slow, slots={"default": 1}))[COMPACTION] == 4
@@ -220,7 +220,7 @@ def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_a
     assert (found.longest_wait or 0) < 4 * HOUR
 
 
-def test_a_schedule_and_seconds_are_triggers_too() -> None:
+def test_a_schedule_or_elapsed_time_also_triggers_jobs() -> None:
     assert jobs(outcome([a_past(policy=compacting(5, cron="30 */6 * * *"))]))[COMPACTION] == 4
     by_time = compacting(5, trigger=Trigger.SECONDS, seconds=int(2 * HOUR))
     assert jobs(outcome([a_past(policy=by_time)]))[COMPACTION] in (11, 12)
@@ -283,7 +283,7 @@ class Made:
     at: float = 0.0
 
 
-def test_what_the_cleanings_before_a_simulation_have_left_is_known_from_its_commits() -> None:
+def test_a_simulation_knows_from_commits_which_old_files_earlier_cleanings_have_left() -> None:
     two = CleaningSettings(retain=2)
     before = [Made("1"), Made("2"), Made("4", COMPACTION), Made("5"), Made("7", COMPACTION, 9.0), Made("8")]
     assert left_by(before, two, is_merge_on_read=True) == [Freed(3, 0.0), Freed(1, 9.0)]

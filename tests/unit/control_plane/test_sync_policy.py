@@ -30,9 +30,7 @@ ON = SyncSettings(enabled=True, metastore_uris=URIS, database="lake")
         (ON, "002", {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_the_kind_is_not_due(
-    settings: SyncSettings, last_commit: str | None, context: dict[str, Any], code: str
-) -> None:
+def test_a_sync_is_not_due(settings: SyncSettings, last_commit: str | None, context: dict[str, Any], code: str) -> None:
     answer = sync.decide(settings, a_snapshot(last_commit=last_commit), TriggerContext(NOW, **context))
     assert isinstance(answer, Skip)
     assert answer.code == code
@@ -50,7 +48,7 @@ def test_the_kind_is_not_due(
         ({"calendar": Calendar(True)}, "its scheduled time has come; 002 was never synced"),
     ],
 )
-def test_it_is_due_after_a_commit_that_it_has_not_seen(context: dict[str, Any], because: str) -> None:
+def test_a_sync_is_due_after_a_commit_that_it_has_not_seen(context: dict[str, Any], because: str) -> None:
     answer = sync.decide(ON, a_snapshot(last_commit="002"), TriggerContext(NOW, **context))
     assert isinstance(answer, Run)
     assert (answer.kind, answer.because) == (JobKind.SYNC, because)

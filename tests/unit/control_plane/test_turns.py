@@ -7,7 +7,8 @@ from service.db.turns import Turns, is_call
 
 
 class Threads:
-    """Threads that take one turn each while the main thread has the lock; `order` is that of their turns."""
+    """Threads that take one turn each after the main thread gives up the lock; `order` has their names in the order of
+    turns."""
 
     def __init__(self) -> None:
         self.turns = Turns()

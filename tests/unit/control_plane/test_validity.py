@@ -1,4 +1,4 @@
-"""Tests that a result stays the same for as long as the time says from which it was computed."""
+"""Tests that a result of a computation about times stays the same until the moment that the computation has noted."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_comparison_notes_when_its_outcome_changes() -> None:
 
 
 @pytest.mark.parametrize("place", range(len(everything_wrong().tables)))
-def test_the_problems_of_a_table_stay_the_same_until_then(place: int) -> None:
+def test_the_problems_of_a_table_stay_the_same_until_the_noted_moment(place: int) -> None:
     chance = random.Random(place)
     facts, now = everything_wrong().tables[place], NOW
     for _ in range(60):

@@ -76,7 +76,7 @@ def test_headers_that_would_change_the_request_are_refused(name: str, value: str
         headers.checked({name: value})
 
 
-def test_headers_of_ones_own_are_taken_as_they_are() -> None:
+def test_custom_headers_are_sent_unchanged() -> None:
     mine = {"Authorization": "Bearer abc", "X-Trace": "1"}
     assert headers.checked(mine) == mine
     with pytest.raises(HeaderNotAllowedError) as caught:

@@ -154,14 +154,14 @@ def test_flink_loads_the_index_of_a_table_that_is_there_unless_buckets_need_no_i
     assert name not in writer_options(Target("/lake/t", exists=False), FLINK, callback=CALLBACK).options
 
 
-def test_a_key_and_headers_are_asked_for_only_if_the_service_wants_them() -> None:
+def test_writers_are_told_of_a_key_and_headers_only_if_the_service_needs_them() -> None:
     key, headers = "hoodie.write.commit.callback.http.api.key", "hoodie.write.commit.callback.http.custom.headers"
     assert not {key, headers} & set(options().options)
     found = options(callback=Callback("http://gk", key="<key>", headers="Authorization:Bearer <token>")).options
     assert (found[key], found[headers]) == ("<key>", "Authorization:Bearer <token>")
 
 
-def test_flink_gets_a_table_that_it_can_create_as_it_stands() -> None:
+def test_flink_gets_a_statement_that_creates_the_table_without_changes() -> None:
     profile = {"table_type": "MERGE_ON_READ", "record_key_fields": ["id", "it's"], "ordering_fields": ["ver"]}
     found = options(FLINK, index=FOUR, num_buckets=4, profile=profile)
     expected = {
