@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
+from jobs.hudi.file_times import modified
+from jobs.hudi.held_lock import instant_held
+from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.lock import TableLock
 from jobs.hudi.records import INGESTION, REPLACE, Instant
 from jobs.hudi.table import HudiTable
@@ -34,6 +38,14 @@ def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: S
         raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
     if not any(item.requested == instant and item.state == "INFLIGHT" for item in instants):
         raise table.lost(f"instant {instant}")
+
+
+def working(table: HudiTable, instant: str) -> AbstractContextManager[None]:
+    """Lets Hudi's tasks of a block, in the driver's JVM, make and complete files only while the instant is inflight.
+    They raise CommitLostError otherwise. Without the lock nobody but this attempt completes the instant."""
+    folder = table.timeline_path.removeprefix(table.path).strip("/")
+    file = f"{folder}/{instant}.{REPLACE}.inflight"
+    return instant_held(instant_generators(table.jvm).locks, lambda: modified(table, file) is not None)
 
 
 def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> set[str]:
