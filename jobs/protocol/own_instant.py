@@ -30,10 +30,13 @@ logger = logging.getLogger(__name__)
 def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
     """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
     the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
-    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a
-    single writer rolls back what is pending without the lock."""
+    one shows that another client has held it. So does a rollback that has begun: it may bring back the state before a
+    commit whose rows the job has read. Raises `CommitLostError` if the instant is no longer inflight: a single writer
+    rolls back what is pending without the lock."""
     lock.verify()
     instants = table.instants()
+    if begun := _pending_rollbacks(instants) - _pending_rollbacks(timeline_at_lock):
+        raise LockLostError(f"Another client began to roll back while it was held: {', '.join(sorted(begun))}")
     if others := _completed_writes(instants) - _completed_writes(timeline_at_lock):
         raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
     if not any(item.requested == instant and item.state == "INFLIGHT" for item in instants):
@@ -117,3 +120,7 @@ def remove_late(table: HudiTable, client: WriteClient, instant: str) -> None:
 def _completed_writes(instants: Sequence[Instant]) -> set[str]:
     watched = INGESTION | {REPLACE}
     return {item.requested for item in instants if item.action in watched and item.state == "COMPLETED"}
+
+
+def _pending_rollbacks(instants: Sequence[Instant]) -> set[str]:
+    return {item.requested for item in instants if item.action == "rollback" and item.state != "COMPLETED"}
