@@ -3,15 +3,18 @@
 A worker may be suspended in the midst of a call of Hudi's client: while a clean deletes, or between the commits of the
 metadata table and of the table. When it goes on, others may have taken its lock and completed the same instant. Hudi
 only looks whether the inflight file exists, and would complete the instant once more. All times that Hudi gives to
-instants, also in the metadata table, come from the table's clock (`jobs.hudi.instant_generators`). So the clock asks
-whether the lock is still ours before it gives a time. The storage (`jobs.hudi.held_storage`) asks before each other
-change. The classes that they ask are those of `jobs.hudi.held_locks`. Nothing is asked while the last proof is younger
-than `FRESH_SECONDS`, because nobody takes a lock from a client that has been silent for so short a time.
+instants come from the table's clock (`jobs.hudi.instant_generators`), also in the metadata table, so the clock asks
+there. So do the storage before each other change (`jobs.hudi.held_storage`), and the file system of Parquet files
+(`jobs.hudi.held_files`). The classes that they ask are those of `jobs.hudi.held_locks`. Nothing is asked while the last
+proof is younger than `FRESH_SECONDS`: no lock is taken from a client that has been silent for so short a time.
+
+Files that take long are written without the lock, for a pending instant. Then the instant is proved in the same way.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -21,7 +24,11 @@ from jobs.errors import JobError
 from jobs.hudi.jvm import translated
 
 FRESH_SECONDS = 2.0
+AWAY_SECONDS = 30.0
+"""Within this time the storage, or a lock's server, restarts, or its cluster elects a new leader."""
+PAUSE_SECONDS = 0.5
 _LONGEST_CALL = 10_000  # milliseconds
+_SETTLED = "Another attempt, or another client, has settled it or has begun it anew."
 
 
 @contextmanager
@@ -38,15 +45,49 @@ def proved_again(
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))
+    # No lock is taken from a client within the time for which none is asked.
+    with _answered(held, why_lost, FRESH_SECONDS):
+        yield partial(_judge, held)
+
+
+@contextmanager
+def instant_held(locks: Any, is_ours: Callable[[], bool]) -> Iterator[None]:
+    """Makes Spark's tasks of the block, in the driver's JVM, ask `is_ours` before they make, complete or change a file.
+    If the answer is False, or the block has ended, they fail with a `CommitLostError`. Does nothing in a thread that
+    holds the table's lock, whose proof is asked for then."""
+    with translated("noting who works for an instant"):
+        held = locks.holdInstant(int(FRESH_SECONDS * 1000))
+    if held is None:
+        yield
+        return
+    with _answered(held, lambda: why_not(is_ours, _SETTLED, AWAY_SECONDS), 0.0):
+        yield
+
+
+def why_not(holds: Callable[[], bool], otherwise: str, seconds: float) -> str | None:
+    """Returns None if `holds`, else why it does not count as ours. Tries for this many seconds to find out."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return None if holds() else otherwise
+        except JobError as error:
+            if time.monotonic() > deadline:
+                return f"Nobody knows whether it is still ours: {error.detail}"
+        time.sleep(PAUSE_SECONDS)
+
+
+@contextmanager
+def _answered(held: Any, why_lost: Callable[[], str | None], after: float) -> Iterator[None]:
+    """Answers the questions of the JVM in another thread, which begins after this many seconds."""
     ended = threading.Event()
-    answering = threading.Thread(target=_answer, args=(held, why_lost, ended), name="lock proof", daemon=True)
+    answering = threading.Thread(target=_answer, args=(held, why_lost, ended, after), name="lock proof", daemon=True)
     answering.start()
     try:
-        yield partial(_judge, held)
+        yield
     finally:
         ended.set()
         # If the JVM is gone, the thread ends by itself.
-        with suppress(JobError, OSError), translated("noting that the table's lock is free"):
+        with suppress(JobError, OSError), translated("noting the end of what was held"):
             held.end()
         answering.join()
 
@@ -70,9 +111,9 @@ def _judge(held: Any, lost: str | None) -> None:
         held.judge(lost)
 
 
-def _answer(held: Any, why_lost: Callable[[], str | None], ended: threading.Event) -> None:
+def _answer(held: Any, why_lost: Callable[[], str | None], ended: threading.Event, after: float) -> None:
     # Most locks are held for a shorter time. A suspended worker has waited long enough when it goes on.
-    if ended.wait(FRESH_SECONDS):
+    if ended.wait(after):
         return
     with suppress(JobError, OSError), translated("proving the table's lock"):
         while not ended.is_set():

@@ -1,8 +1,9 @@
-"""Java classes that know which threads of the driver, and which tasks of Spark in its JVM, work under a table's lock.
+"""Java classes that know which threads of the driver, and which tasks of Spark in its JVM, work under a table's lock,
+or for a pending instant of the job without the lock.
 
-`jobs.hudi.held_lock` says who holds a lock, and proves that it is still held. The table's clock
-(`jobs.hudi.instant_generators`), Hudi's storage (`jobs.hudi.held_storage`) and the threads that share the work of
-another one (`jobs.hudi.near_threads`) ask here.
+`jobs.hudi.held_lock` says who holds a lock or an instant, and proves that it is still held. The table's clock
+(`jobs.hudi.instant_generators`), Hudi's storage (`jobs.hudi.held_storage`), its Parquet files (`jobs.hudi.held_files`)
+and the threads that share the work of another one (`jobs.hudi.near_threads`) ask here.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any
 from jobs.hudi import janino
 
 LOST = "The table's lock is lost: "
-"""The messages of the exceptions begin with this text."""
+LOST_INSTANT = "The instant is lost: "
+"""The messages of the exceptions begin with these texts."""
 
 _SOURCE = """
 package groundskeeper;
 
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hudi.exception.HoodieException;
 import org.apache.spark.SparkContext;
@@ -47,6 +50,11 @@ public class HeldLocks {
     return new HeldLock(user == null ? new LockUser() : (LockUser) user, fresh);
   }
 
+  // What the calling thread does for an instant, until the end; null if it works under a lock.
+  public HeldLock holdInstant(long fresh) {
+    return HeldLock.current() == null ? new HeldInstant(fresh) : null;
+  }
+
   // For the calling thread.
   public HeldLock setAside() {
     return HeldLock.setAside();
@@ -58,8 +66,8 @@ public class HeldLocks {
 }
 
 public class HeldLock {
-  // The held locks by thread, and by job group.
-  private static final ConcurrentHashMap HELD = new ConcurrentHashMap();
+  // What is held: by thread, by job group, and by the number of a held instant.
+  static final ConcurrentHashMap HELD = new ConcurrentHashMap();
   // A proof may be too old as soon as it is there, if its storage is slow or the worker was suspended again. Then this
   // many are tried, and more until LONGEST milliseconds have passed.
   private static final int LEAST_PROOFS = 3;
@@ -68,25 +76,27 @@ public class HeldLock {
   private static final long MOST_OF_A_PROOF = 4 * LONGEST;
   private static final String UNKNOWN = "The worker did not find out whether the lock is still ours.";
 
-  private final LockUser user;
+  final LockUser user;
   private final long fresh;
   // The times of the last proof by two clocks: one may stand still while the machine does, the other may be set.
-  private long provedAt = System.currentTimeMillis();
+  long provedAt = System.currentTimeMillis();
   private long provedAfter = now();
   // When the question was taken that is answered next.
   private long takenAt;
   private long takenAfter;
   private boolean isWanted;
   private long answers;
-  private String whyLost;
-  private boolean isEnded;
-  private boolean isJudged;
+  String whyLost;
+  boolean isEnded;
+  boolean isJudged;
 
   HeldLock(LockUser user, long fresh) {
     this.user = user;
     this.fresh = fresh;
-    HELD.put(user.thread, this);
-    if (user.group != null) {
+    if (user != null) {
+      HELD.put(user.thread, this);
+    }
+    if (user != null && user.group != null) {
       HELD.put(user.group, this);
     }
   }
@@ -103,6 +113,11 @@ public class HeldLock {
   public static HeldLock current() {
     Thread caller = Thread.currentThread();
     TaskContext task = TaskContext.get();
+    String number = task == null ? null : task.getLocalProperty(HeldInstant.NUMBER);
+    if (number != null) {
+      Object instant = HELD.get(number);
+      return instant == null ? HeldInstant.ENDED : (HeldLock) instant;
+    }
     String group = task == null ? null : task.getLocalProperty(LockUser.GROUP);
     Object held = HELD.get(caller);
     return (HeldLock) (held == null && group != null ? HELD.get(group) : held);
@@ -155,7 +170,7 @@ public class HeldLock {
   }
 
   // The exception is one of Hudi, because Spark does not find a class of ours when a task hands it to the driver.
-  private static HoodieException lost(String why) {
+  HoodieException lost(String why) {
     return new HoodieException("@LOST@" + why);
   }
 
@@ -205,7 +220,47 @@ public class HeldLock {
     notifyAll();
   }
 }
-""".replace("@LOST@", LOST)
+
+// A pending instant for which Spark's tasks write files without the lock. Each task has its number, so a task that goes
+// on beside its end changes nothing more, also if its job group holds the lock then.
+public class HeldInstant extends HeldLock {
+  static final String NUMBER = "groundskeeper.instant";
+  static final HeldInstant ENDED = new HeldInstant();
+  private static final String OVER = "The job has ended its work for it.";
+
+  private final String number;
+
+  HeldInstant(long fresh) {
+    super(null, fresh);
+    number = UUID.randomUUID().toString();
+    // The work begins with a proof: nobody knows for how long the worker has stood still since it began the instant.
+    provedAt = 0L;
+    HELD.put(number, this);
+    SparkContext.getOrCreate().setLocalProperty(NUMBER, number);
+  }
+
+  private HeldInstant() {
+    super(null, 0L);
+    number = "";
+    end();
+  }
+
+  HoodieException lost(String why) {
+    return new HoodieException("@INSTANT@" + why);
+  }
+
+  // For the thread that has begun it.
+  public synchronized void end() {
+    isEnded = true;
+    isJudged = true;
+    whyLost = whyLost == null ? OVER : whyLost;
+    if (HELD.remove(number, this)) {
+      SparkContext.getOrCreate().setLocalProperty(NUMBER, null);
+    }
+    notifyAll();
+  }
+}
+""".replace("@LOST@", LOST).replace("@INSTANT@", LOST_INSTANT)
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,7 @@ from typing import Any
 
 from py4j.java_gateway import get_java_class
 
-from jobs.hudi import held_storage, janino
+from jobs.hudi import held_files, held_storage, janino
 from jobs.hudi.held_locks import held_locks
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.lent_lock import LENT_LOCK
@@ -218,12 +218,14 @@ class FramedInstants extends InstantGeneratorV1 {
   }
 }
 """
-SOURCE = f"package groundskeeper;\n{held_storage.IMPORTS}{_IMPORTS}{_SOURCE}{held_storage.SOURCE}"
+_HELD = held_storage, held_files
+SOURCE = f"package groundskeeper;\n{''.join(each.IMPORTS for each in _HELD)}{_IMPORTS}{_SOURCE}"
+SOURCE += "".join(each.SOURCE for each in _HELD)
 
 
 class InstantGenerators:
     """Hudi's generators by base path, in one JVM. A table's generator is shared only while a job has a clock there.
-    `locks` knows who works under the lock of a table (`jobs.hudi.held_locks`)."""
+    `locks` knows who works under the lock of a table (`jobs.hudi.held_locks`), and `files` asks it (`held_files`)."""
 
     def __init__(self, java: Any) -> None:
         kinds = java.org.apache.hudi.common
@@ -237,6 +239,7 @@ class InstantGenerators:
         kind = janino.compiled(java, SOURCE, "groundskeeper.TableClock", beside=holders)
         self._framed = _new(kind.getClassLoader(), "FramedInstants")
         self.locks = _new(holders.getClassLoader(), "HeldLocks")
+        self.files = _new(kind.getClassLoader(), "HeldFiles")
         options = kinds.config.TypedProperties()
         for key, value in LENT_LOCK.items():
             options.setProperty(key, value)

@@ -15,10 +15,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from jobs.errors import FileMissingError, JobError
+from jobs.errors import CommitLostError, FileMissingError, JobError
 from jobs.hudi.folder_reads import folder_reads
 from jobs.hudi.hashing_reads import hashing_reads
-from jobs.hudi.held_locks import LOST
+from jobs.hudi.held_locks import LOST, LOST_INSTANT
 from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
@@ -79,7 +79,7 @@ _OF_PARTITION_VALUES = re.compile(
     r'"org\.apache\.spark\.unsafe\.types\.UTF8String\.getBaseObject\(\)" because "input" is null'
 )
 
-_OF_LOST_LOCK = re.compile(rf"{LOST}(.*)")
+_OF_LOST_LOCK, _OF_LOST_INSTANT = (re.compile(rf"{each}(.*)") for each in (LOST, LOST_INSTANT))
 
 # A line of a traceback of Python, and the place in its line of code.
 _FRAME = re.compile(r"^ +.*\n", re.MULTILINE)
@@ -242,6 +242,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     # Hudi wraps the error of a lost lock in errors of the metadata table, and Spark quotes that of a task.
     if lost := _OF_LOST_LOCK.search(_text(causes)):
         return LockLostError(f"{what}: {lost[1]}")
+    if lost := _OF_LOST_INSTANT.search(_text(causes)):
+        return CommitLostError(f"{what}: {lost[1]}")
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is None and _OF_INDEX_WITHOUT_FILES.match(message):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
-from jobs.hudi.held_lock import proved_again, set_aside
+from jobs.hudi.held_lock import AWAY_SECONDS, PAUSE_SECONDS, proved_again, set_aside, why_not
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import innermost, refused_by_storage, translated
 from jobs.hudi.lock_note import has_died, process
@@ -29,13 +29,10 @@ from jobs.storage_errors import StorageRefusedError
 
 logger = logging.getLogger(__name__)
 
-# Within this time a lock's server restarts, or its cluster elects a new leader.
-AWAY_SECONDS = 30.0
 RELEASE_SECONDS = 10.0
 LEFT_AFTER_SECONDS = 3600.0
 # Longest wait for a lock that others hold, unless the table's declaration or the service says otherwise.
 WAIT_SECONDS = 120.0
-_PAUSE_SECONDS = 0.5
 _SAID_AFTER_SECONDS = 2.0
 
 
@@ -195,7 +192,7 @@ class TableLock:
                 if now - away_since >= min(most, AWAY_SECONDS):
                     raise
                 logger.warning("waiting for the lock of %s: %s", self._table.name, error.detail)
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(PAUSE_SECONDS)
 
     def _stop_waiting(self, provider: Provider, checkpoint: Checkpoint) -> None:
         try:
@@ -273,15 +270,12 @@ class TableLock:
 
     def _is_lost(self, seconds: float) -> str | None:
         """Returns why the lock does not count as ours. Tries for this many seconds to find out."""
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                with self._watched(for_at_most(seconds)):
-                    return None if self._proof.holds() else "Another client has it, or had it meanwhile."
-            except JobError as error:
-                if time.monotonic() > deadline:
-                    return f"Nobody knows whether the lock is still ours: {error.detail}"
-            time.sleep(_PAUSE_SECONDS)
+
+        def holds() -> bool:
+            with self._watched(for_at_most(seconds)):
+                return self._proof.holds()
+
+        return why_not(holds, "Another client has it, or had it meanwhile.", seconds)
 
     # Hudi's filesystem provider (1.2) leaves its lock file empty. We sign it; Hudi itself only ever logs the content.
 

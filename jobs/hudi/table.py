@@ -16,7 +16,7 @@ from jobs.format import consistent_hashing, index_definitions
 from jobs.format.bucket_rules import BucketRules
 from jobs.format.stale_writes import Group
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_config, held_files
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed_each
 from jobs.hudi.instant_generators import instant_generators
@@ -63,8 +63,9 @@ class HudiTable(OpenedTable):
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         # Storages that are opened from now on look at the lock (`jobs.hudi.held_storage`).
-        instant_generators(jvm)
+        files = instant_generators(jvm).files
         super().__init__(jvm, table)
+        held_files.hold(jvm, files, table.base_path)
         self.lock_wait_seconds = 0.0
         self._listing = SliceListing(self)
         # A rolled-back instant may complete again with other files, so the key has both of its times.

@@ -55,6 +55,22 @@ WITHOUT_HEARTBEAT: Final = (
 )
 """The hint of `WRITER_ACTIVE` for a write that has no heartbeat which could expire, as after a failed write."""
 
+FINISH_ROLLBACK: Final = (
+    "A `rollback` of the same instant finishes it. If the instant is still completed and has to stay, delete the files"
+    " `<rollback>.rollback.inflight` and `<rollback>.rollback.requested` on the timeline while no writer runs: the"
+    " rollback has not changed anything then."
+)
+"""What to do about a rollback that nobody finishes."""
+
+ROLLBACK_PENDING: Final = ProblemType(
+    "rollback-pending",
+    "A rollback was begun, and nobody finishes it",
+    why="The process that rolled back has failed or died. Hudi's `rollback_to_instant`, for example, fails beside an"
+    " instant in flight when its plan is on the timeline. A writer may execute this plan with its next commit. If the"
+    " job committed before that, the rows of the commit that is rolled back would be in the new files.",
+    example="20260101120000000 of 20260101110000000",
+    hint=FINISH_ROLLBACK,
+)
 NOT_BEGUN: Final = (
     "The writer of the requested replacecommit has not begun to write, or has failed, as Hudi's `run_ttl` does if no"
     " partition has expired. Wait: an hour after the request, the next job takes it back, and so does a `rollback`. To"

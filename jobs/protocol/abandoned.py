@@ -34,8 +34,8 @@ def hint_about(table: HudiTable, pending: Iterable[Instant]) -> str | None:
     return NOT_BEGUN if any(awaits_writer(table, item) for item in pending) else None
 
 
-def requests(table: HudiTable) -> list[str]:
-    """Returns the pending replacecommits that have been requested for an hour without a heartbeat.
+def is_request(table: HudiTable, item: Instant) -> bool:
+    """Returns whether this is a pending replacecommit that has been requested for an hour without a heartbeat.
 
     Hudi's `run_ttl` (1.2.0) leaves such a request if no partition has expired: it requests the instant, and fails when
     it completes the instant. A writer in single-writer mode leaves one if it fails before it writes. If the writer of
@@ -43,12 +43,12 @@ def requests(table: HudiTable) -> list[str]:
     instant is gone (`ActiveTimelineV2.transitionPendingState`). Hudi's writers with the policy LAZY take back a request
     without a heartbeat at once. Instants of Flink do not count: see `jobs.protocol.writers.dead_writes`.
     """
-    if table.may_have_flink:
-        return []
-    found = []
-    for item in table.pending():
-        if awaits_writer(table, item) and last_beat(table, item.requested) is None:
-            age = seconds_since_request(table, item)
-            if age is not None and age > ABANDONED_AFTER_SECONDS:
-                found.append(item.requested)
-    return found
+    if table.may_have_flink or not awaits_writer(table, item) or last_beat(table, item.requested) is not None:
+        return False
+    age = seconds_since_request(table, item)
+    return age is not None and age > ABANDONED_AFTER_SECONDS
+
+
+def requests(table: HudiTable) -> list[str]:
+    """Returns the pending instants that are such requests."""
+    return [item.requested for item in table.pending() if is_request(table, item)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -16,8 +15,6 @@ from jobs.protocol.writers import ENDED_AFTER
 # A writer in single-writer mode sends no heartbeats. If the owner declares writers as stopped, a writer that began this
 # recently may still be ending.
 ENDING = timedelta(minutes=2)
-# A rollback deletes the files of one write, which takes minutes at most.
-ROLLED_BACK_BY = timedelta(hours=1)
 # A writer removes its markers right after its commit.
 REMOVED_BY = timedelta(minutes=10)
 
@@ -28,7 +25,7 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
     Flink may write the table, the writers must be stopped, because a restarted Flink job commits its earlier
     instant."""
     stopped = writers_stopped or table.declared.writers_stopped
-    if item.requested in abandoned.requests(table):
+    if abandoned.is_request(table, item):
         return True
     if table.may_have_flink and not stopped:
         return False
@@ -37,21 +34,6 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
     if table.declared.writers_retry_conflicts:
         return True
     return stopped and table.now() - wall_clock(item.requested) > ENDING
-
-
-def old_rollbacks(table: HudiTable, client: WriteClient) -> dict[str, str]:
-    """Returns the rollbacks that have been pending too long for anybody to work on them. Each comes with the instant
-    that it rolls back. Hudi's rollbacks have no heartbeat."""
-    if all(item.action != "rollback" for item in table.pending()):
-        return {}
-    pending = client.pending_rollbacks()
-    return {rollback: pending[rollback] for rollback in old(table, pending)}
-
-
-def old(table: HudiTable, rollbacks: Iterable[str]) -> list[str]:
-    """Returns those of these pending rollbacks that nobody works on any more."""
-    latest = table.now() - ROLLED_BACK_BY
-    return sorted(rollback for rollback in rollbacks if _is_before(rollback, latest))
 
 
 def old_markers(table: HudiTable, client: WriteClient) -> list[str]:

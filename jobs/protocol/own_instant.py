@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
+from jobs.hudi.file_times import modified
+from jobs.hudi.held_lock import instant_held
+from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.lock import TableLock
 from jobs.hudi.records import INGESTION, REPLACE, Instant
 from jobs.hudi.table import HudiTable
@@ -26,14 +30,25 @@ logger = logging.getLogger(__name__)
 def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
     """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
     the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
-    instant shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a
-    single writer rolls back what is pending without the lock."""
+    one shows that another client has held it. So does a rollback that has begun: it may bring back the state before a
+    commit whose rows the job has read. Raises `CommitLostError` if the instant is no longer inflight: a single writer
+    rolls back what is pending without the lock."""
     lock.verify()
     instants = table.instants()
+    if begun := _pending_rollbacks(instants) - _pending_rollbacks(timeline_at_lock):
+        raise LockLostError(f"Another client began to roll back while it was held: {', '.join(sorted(begun))}")
     if others := _completed_writes(instants) - _completed_writes(timeline_at_lock):
         raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
     if not any(item.requested == instant and item.state == "INFLIGHT" for item in instants):
         raise table.lost(f"instant {instant}")
+
+
+def working(table: HudiTable, instant: str) -> AbstractContextManager[None]:
+    """Lets Hudi's tasks of a block, in the driver's JVM, make and complete files only while the instant is inflight.
+    They raise CommitLostError otherwise. Without the lock nobody but this attempt completes the instant."""
+    folder = table.timeline_path.removeprefix(table.path).strip("/")
+    file = f"{folder}/{instant}.{REPLACE}.inflight"
+    return instant_held(instant_generators(table.jvm).locks, lambda: modified(table, file) is not None)
 
 
 def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> set[str]:
@@ -105,3 +120,7 @@ def remove_late(table: HudiTable, client: WriteClient, instant: str) -> None:
 def _completed_writes(instants: Sequence[Instant]) -> set[str]:
     watched = INGESTION | {REPLACE}
     return {item.requested for item in instants if item.action in watched and item.state == "COMPLETED"}
+
+
+def _pending_rollbacks(instants: Sequence[Instant]) -> set[str]:
+    return {item.requested for item in instants if item.action == "rollback" and item.state != "COMPLETED"}

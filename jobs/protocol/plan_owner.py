@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from typing import Any
 
 from jobs.errors import CommitLostError, CommitUndoneError, HudiError, JobError, LeaseLostError, PlanTakenError
@@ -30,6 +31,8 @@ from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.client import WriteClient
 from jobs.hudi.file_times import modified, storage_now, times_in
 from jobs.hudi.heartbeats import expiry_seconds, last_beat
+from jobs.hudi.held_lock import instant_held
+from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.lock_note import has_died, process
 from jobs.hudi.lock_status import duration
@@ -66,7 +69,7 @@ def plan_instants(table: HudiTable, actions: Collection[str]) -> list[Instant]:
 
 
 class PlanOwner:
-    """The plans of one attempt at a job. The table's lock must be held for all calls but `check`.
+    """The plans of one attempt at a job. The table's lock must be held for all calls but `check` and `working`.
 
     `take_over`: the operator declares that no other runner is alive. The declaration does not override a live
     heartbeat.
@@ -75,6 +78,7 @@ class PlanOwner:
     def __init__(self, table: HudiTable, job_id: str, *, take_over: bool = False) -> None:
         self._table = table
         self._take_over = take_over
+        self._begun: Instant | None = None
         self._read_from: frozenset[str] = frozenset()  # The instants that had completed when the plan was begun.
         self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, **process()}
 
@@ -125,7 +129,15 @@ class PlanOwner:
         heartbeat."""
         made = self.has_made(instant)
         self._read_from = self._completed()
-        self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._pending(instant))})
+        self._begun = self._pending(instant)
+        self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._begun)})
+
+    def working(self) -> AbstractContextManager[None]:
+        """Lets Hudi's tasks of a block, in the driver's JVM, make and complete files only while the plan that was begun
+        last is this attempt's. They raise CommitLostError otherwise. The lock need not be held."""
+        begun = self._begun
+        locks = instant_generators(self._table.jvm).locks
+        return instant_held(locks, lambda: begun is not None and self._is_mine(begun))
 
     def require(self, client: WriteClient, instant: str) -> None:
         """Raises CommitLostError unless the instant is inflight and still this attempt's own, and CommitUndoneError if

@@ -246,7 +246,8 @@ class Replacement:
             rewritten = self._units(todo)
             by_unit: dict[Key, list[WrittenFile]] = {key: [] for key in rewritten}
             try:
-                files = self._rewrite(outcome.instant, todo, self._all)
+                with own_instant.working(self._table, outcome.instant):
+                    files = self._rewrite(outcome.instant, todo, self._all)
             except HudiError:
                 self._require_inflight(outcome.instant)
                 raise
@@ -343,8 +344,7 @@ class Replacement:
                 elif state is None:
                     own_instant.remove_rest(self._table, client, instant, may_be_unmarked=True)
         except LeaseLostError:
-            # Another attempt settles our instant.
-            raise
+            raise  # Another attempt settles our instant.
         except JobError:
             # The first error is reported; the next attempt, or any writer's clean, rolls the instant back.
             logger.exception("could not roll back %s", instant)

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from jobs.errors import JobError, WritersActiveError
+from jobs.errors import JobError, WritersActiveError, refuse
 from jobs.format.instants import wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import Checkpoint, TableLock
 from jobs.hudi.records import INGESTION, Buckets, Instant
 from jobs.hudi.table import HudiTable
 from jobs.job_params import OnActiveWriters
-from jobs.protocol import abandoned
+from jobs.protocol import abandoned, pending_rollbacks
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +58,11 @@ class Writers:
 
     def in_flight(self, own: str, checkpoint: Checkpoint) -> list[Instant]:
         """Rolls back the instants of dead writers, as every writer does (LAZY), and returns the other pending
-        instants."""
+        instants. Raises RefusedError if one is a rollback that nobody finishes."""
         roll_back_dead(self._table, self._lock, self._client, checkpoint)
-        return self._table.pending(without=own)
+        pending = self._table.pending(without=own)
+        refuse(pending_rollbacks.refusals(self._table, self._client, pending))
+        return pending
 
     def is_dead(self, item: Instant) -> bool:
         return self._client.is_dead(item.requested)

@@ -108,7 +108,8 @@ class PlanRunner:
         return begun, execution
 
     def _execute(self, client: WriteClient, instant: str, begun: Any, execution: Execution) -> None:
-        stats = self.engines.execute(client, begun, execution)
+        with self._owner.working():
+            stats = self.engines.execute(client, begun, execution)
         self._context.step(f"comparing the record keys of {instant}")
         self.proof.of_compaction(self._table, plan_of(self._table, instant), stats, self._context)
 

@@ -110,7 +110,8 @@ class _Runner:
                 self.owner.begun(instant)
             try:
                 context.instant(instant)
-                stats = client.clusterings.execute(begun)
+                with self.owner.working():
+                    stats = client.clusterings.execute(begun)
                 context.step(f"comparing the record keys of {instant}")
                 self.proof.of_rewrite(table, [(read, stats)], context)
                 context.step(f"waiting for a moment without writes to commit {instant}")

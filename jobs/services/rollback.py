@@ -28,8 +28,8 @@ from jobs.problems.undoing import (
     WITHOUT_HEARTBEAT,
     WRITER_ACTIVE,
 )
-from jobs.protocol import abandoned, preflight
-from jobs.protocol.leftovers import is_leftover, old_rollbacks
+from jobs.protocol import abandoned, pending_rollbacks, preflight
+from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import Attempt, undo
 
 
@@ -58,7 +58,7 @@ def _roll_back(attempt: Attempt[RollbackParams]) -> str:
 def _begun(table: HudiTable, client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
     """Returns the pending rollback of the instant by an earlier attempt of this job, or one that nobody works on."""
     own = {each: instant for each, instant in client.pending_rollbacks().items() if each in order.earlier_instants}
-    begun = own | old_rollbacks(table, client)
+    begun = own | pending_rollbacks.unfinished(table, client)
     return next((rollback for rollback, instant in begun.items() if instant == order.params.instant), None)
 
 
@@ -98,7 +98,7 @@ def _problems(attempt: Attempt[RollbackParams]) -> list[Problem]:
         return [
             *problems,
             *preflight.name_not_typed(table, order.params.table_name),
-            *_of_completed(table, client, item, order),
+            *_of_completed(table, client, item, order, begun),
         ]
     return [*problems, *_of_pending(table, client, item, order)]
 
@@ -119,7 +119,9 @@ def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: Wor
     return [WRITER_ACTIVE.because(found, hint=None if has_heartbeat else hint)]
 
 
-def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
+def _of_completed(
+    table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder, begun: str | None
+) -> list[Problem]:
     commits = table.commits()
     commit = next((each for each in commits if each.write.instant == item.requested), None)
     if commit is None or not (_is_plain(commit) or commit.write.hidden_by_itself):
@@ -129,7 +131,7 @@ def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: W
     later = [each.write.instant for each in commits if _is_later(each, commit)]
     if later:
         problems.append(NOT_THE_LATEST.because(", ".join(later[:5])))
-    if pending := table.pending():
+    if pending := table.pending(without=begun):
         names = ", ".join(map(str, pending[:5]))
         problems.append(
             WritersActiveError.because(

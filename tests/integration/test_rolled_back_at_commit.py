@@ -1,17 +1,22 @@
 """A job tells at once that a commit, whose rows it has read, was rolled back without the table's lock right before its
-own commit."""
+own commit. It does not commit after a rollback that has failed, which writers may execute later."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.table import HudiTable
+from jobs.lock_errors import LockLostError
 from tests.integration import tables
 from tests.integration.plans import OtherRunner
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,3 +56,30 @@ def test_a_compaction_after_an_earlier_rollback_reads_no_rows_once_more(spark: S
     last = hudi_table(spark, base, INDEX).completed_writes()[-1][0]
     assert OtherRunner(spark, base, options).client.rollback(last)
     assert "audit" not in run_job(spark, base, "compaction").details
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_no_expansion_commits_after_a_rollback_that_has_failed(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Hudi's `rollback_to_instant` calls this client without the options of a lock, and leaves the plan behind."""
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, version=version, metadata=False)
+    last, before = hudi_table(spark, base, INDEX).completed_writes()[-1][0], tables.snapshot(spark, base)
+    user = OtherRunner(spark, base, {name: value for name, value in options.items() if name not in tables.LOCK})
+
+    def fail() -> None:
+        with pytest.raises(Exception, match="please rollback greater commits first"):
+            user.client.rollback(last)
+
+    with pytest.raises(LockLostError, match="began to roll back"):
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At("committing", fail))
+    assert (tables.snapshot(spark, base), tables.left_behind(base)) == (before, [])
+    monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(minutes=3))
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "bucket_expansion", {"factor": 2})
+    assert [each.type for each in refused.value.reasons] == ["rollback-pending"]
+    run_job(spark, base, "rollback", {"instant": last, "table_name": "test"})
+    after = tables.snapshot(spark, base)
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 1}
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    assert proved(spark, base, 8) == after

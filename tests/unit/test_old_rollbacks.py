@@ -1,4 +1,5 @@
-"""Tests which pending rollbacks are reported: those of more than an hour, because nobody finishes them."""
+"""A rollback that has been pending for more than an hour is one that nobody finishes, and one whose commit is still
+completed after two minutes."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from jobs.services.checks.finding import Finding
 NOW = datetime(2026, 1, 2, 12)
 
 
-def found(*minutes: int, action: str = "rollback", empty: tuple[int, ...] = ()) -> list[Finding]:
+def found(
+    *minutes: int, action: str = "rollback", empty: tuple[int, ...] = (), state: str | None = "INFLIGHT"
+) -> list[Finding]:
     """Returns what is found of rollbacks that have been pending for these minutes, and of those with an empty plan."""
     without = frozenset(instant_of(NOW - timedelta(minutes=age)) for age in empty)
     pending = {instant_of(NOW - timedelta(minutes=age)): f"2026010100000{age:04d}" for age in minutes}
     instants = [SimpleNamespace(action=action, requested=instant) for instant in (*pending, *without)]
     instants.append(SimpleNamespace(action="compaction", requested="1"))
-    table = SimpleNamespace(pending=lambda: instants, now=lambda: NOW)
+    table = SimpleNamespace(pending=lambda: instants, now=lambda: NOW, state_of=lambda _: state)
     client = SimpleNamespace(pending_rollbacks=lambda: pending, empty_rollbacks=lambda: without)
     return list(remains.rollbacks(cast("Any", SimpleNamespace(table=table, client=client))))
 
@@ -31,6 +34,12 @@ def test_a_rollback_that_may_still_run_is_left_out() -> None:
     assert found() == found(0, 59) == []
     (finding,) = found(59, 61)
     assert finding.items == {instant_of(NOW - timedelta(minutes=61)): "20260102105900000 of 20260101000000061"}
+
+
+def test_a_rollback_whose_commit_is_still_completed_soon_is_one_that_has_failed() -> None:
+    assert found(0, 1, state="COMPLETED") == found(59, state=None) == []
+    (finding,) = found(0, 3, state="COMPLETED")
+    assert list(finding.items) == [instant_of(NOW - timedelta(minutes=3))]
 
 
 def test_the_cure_finishes_the_earliest_of_several() -> None:

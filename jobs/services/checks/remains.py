@@ -9,7 +9,8 @@ from jobs.hudi import dangling_configs
 from jobs.hudi.lock import TableLock
 from jobs.hudi.savepoints import of_repairs, savepoints_of
 from jobs.kinds.results import Cure
-from jobs.protocol import abandoned, index_refusals, leftovers
+from jobs.problems.undoing import FINISH_ROLLBACK
+from jobs.protocol import abandoned, index_refusals, leftovers, pending_rollbacks
 from jobs.protocol.writers import dead_writes
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -37,17 +38,17 @@ def rollbacks(examined: Examined) -> Iterator[Finding]:
     """Finds rollbacks that stay pending, and those without a plan."""
     if all(item.action != "rollback" for item in examined.table.pending()):
         return
-    if old := leftovers.old_rollbacks(examined.table, examined.client):
+    if old := pending_rollbacks.unfinished(examined.table, examined.client):
         yield Finding(
             "rollback-unfinished",
             "Rollbacks were begun, and nobody finishes them",
             {rollback: f"{rollback} of {instant}" for rollback, instant in old.items()},
             "Some files of the instant may be gone, and others still be there. Nothing newer is archived, and jobs wait"
             " for the rollback.",
-            "The process that rolled back has failed or died. A `rollback` of the same instant finishes it.",
+            f"The process that rolled back has failed or died. {FINISH_ROLLBACK}",
             Cure(kind=JobKind.ROLLBACK, params={"instant": min(old.values())}),
         )
-    if empty := leftovers.old(examined.table, examined.client.empty_rollbacks()):
+    if empty := pending_rollbacks.old(examined.table, examined.client.empty_rollbacks()):
         yield Finding(
             "rollback-plan-empty",
             "The file of a rollback's plan is empty",
