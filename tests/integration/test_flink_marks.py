@@ -12,12 +12,14 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
-from tests.integration.writers import let_heartbeat_expire
+from tests.integration.writers import At, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from jobs.job_context import JobContext
 
 KINDS = (("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["city"]}))
 
@@ -60,3 +62,32 @@ def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, ba
 
     # The restarted job would commit this instant.
     assert hudi_table(spark, base, INDEX).state_of(instant) == "REQUESTED"
+
+
+@pytest.mark.parametrize("leaves", ["checkpoint", "empty inflight"])
+def test_nothing_is_replaced_once_flink_has_committed_beside_the_job(
+    spark: SparkSession, base: Path, leaves: str
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False)
+    marked = {"hoodie.datasource.write.commitmeta.key.prefix": "flink_", "flink_checkpoint_id": "7"}
+
+    def writes() -> None:
+        more = marked if leaves == "checkpoint" else {}
+        tables.upsert(tables.rows(spark, 0, 60, ts=1, partitions=1), base, {**options, **more})
+        if leaves == "empty inflight":
+            newest = max((base / ".hoodie" / "timeline").glob("*.deltacommit.inflight"))
+            newest.write_bytes(b"")
+
+    with pytest.raises(RefusedError, match="committed by Flink") as caught:
+        expand(spark, base, At("rewriting", writes))
+    assert (caught.value.problem().type, caught.value.problem().retriable) == ("flink-may-be-running", True)
+    assert [item.action for item in hudi_table(spark, base, INDEX).pending()] == []
+    tables.in_order(spark, base, 4)
+
+    expand(spark, base)
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {1}
+    proved(spark, base, 8)
+
+
+def expand(spark: SparkSession, base: Path, context: JobContext | None = None) -> None:
+    run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True, context=context)
