@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.contract import WriterEngine
 from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi import flinks_lock
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.lock_errors import TableLockedError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 
     from jobs.job_context import JobContext
 
+FLINK = {"writers_engines": (WriterEngine.FLINK,)}
 KINDS = (("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["city"]}))
 
 
@@ -91,3 +99,46 @@ def test_nothing_is_replaced_once_flink_has_committed_beside_the_job(
 
 def expand(spark: SparkSession, base: Path, context: JobContext | None = None) -> None:
     run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True, context=context)
+
+
+def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkSession, base: Path) -> None:
+    tables.write_table(spark, base, count=200, updates=1, partitioned=False)
+    table = hudi_table(spark, base, INDEX, **FLINK)
+    file = base / ".hoodie" / ".aux" / "lock"
+    hudi = table.jvm.hudi
+    provider = hudi.client.transaction.lock.FileSystemBasedLockProvider
+    config = hudi.common.config.LockConfiguration(provider.getLockConfig(str(base)))
+    flink = provider(config, table.jvm.storage_conf())
+    at_once = (0, table.jvm.java.java.util.concurrent.TimeUnit.MILLISECONDS)
+    assert flink.tryLock(*at_once)
+    assert file.exists()
+    ended: list[float] = []
+
+    def waits(waits_for: str = "") -> None:
+        if (base / ".hoodie" / "lock").exists() and not ended:
+            ended.append(file.stat().st_mtime)
+            flink.unlock()
+
+    with TableLock(table, "job_1").held(waits):
+        assert ended
+        assert not flink.tryLock(*at_once)
+    assert not file.exists()
+
+    # A worker of this service has died with the file, and then a Flink job.
+    file.write_text(json.dumps({"owner": "groundskeeper job_2", "token": "other"}))
+    run_job(spark, base, "compaction", declared=FLINK)
+    assert not file.exists()
+    file.touch()
+    an_hour_ago = time.time() - 3600
+    os.utime(file, (an_hour_ago, an_hour_ago))
+    with TableLock(table, "job_1").held(waits):
+        assert "job_1" in file.read_text()
+    assert not file.exists()
+
+    file.touch()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(flinks_lock, "WAIT_SECONDS", 0.0)
+        with pytest.raises(TableLockedError, match="Flink takes by default"):
+            run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True, declared=FLINK)
+    assert file.exists()
+    assert not (base / ".hoodie" / "lock").exists()
