@@ -28,6 +28,10 @@ logger = logging.getLogger(__name__)
 
 # Writers with the table's lock wait as long, because this service holds it meanwhile.
 WAIT_SECONDS = 30.0
+# For Flink the file expires after a minute. But a Flink job that was suspended in the midst of a commit goes on with
+# it, since it does not look at its lock again.
+LEFT_AFTER_MINUTES = 10
+_EXPIRES = f"{lock_providers.PREFIX}filesystem.expire"
 _PAUSE_SECONDS = 0.1
 _FOLDER = ".hoodie/.aux"
 _FILE = f"{_FOLDER}/lock"
@@ -64,8 +68,7 @@ def is_needed(table: HudiTable) -> bool:
 
 
 class _File:
-    """The file, by Hudi's provider as Flink configures it: a file expires after a minute, and the next client removes
-    it then."""
+    """The file, by Hudi's provider, whose next client removes a file that has expired."""
 
     def __init__(self, table: HudiTable, signature: Mapping[str, Any]) -> None:
         self._table, self._signature = table, signature
@@ -73,8 +76,9 @@ class _File:
         hudi = table.jvm.hudi
         provider = hudi.client.transaction.lock.FileSystemBasedLockProvider
         with translated(f"preparing {_FILE}"):
-            config = hudi.common.config.LockConfiguration(provider.getLockConfig(table.base_path))
-            self._provider = provider(config, table.jvm.storage_conf())
+            options = provider.getLockConfig(table.base_path)
+            options.put(_EXPIRES, str(LEFT_AFTER_MINUTES))
+            self._provider = provider(hudi.common.config.LockConfiguration(options), table.jvm.storage_conf())
 
     def take(self, checkpoint: Callable[[], None]) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
@@ -95,7 +99,7 @@ class _File:
             if self._read().get("token") == self._signature["token"]:
                 self._remove()
         except JobError as error:
-            logger.warning("%s expires in a minute, because it could not be removed: %s", _FILE, error.detail)
+            logger.warning("%s stays until it expires, because it could not be removed: %s", _FILE, error.detail)
 
     def _is_taken(self) -> bool:
         with translated(f"taking {_FILE}"):
