@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
+from jobs.hudi import flinks_lock
 from jobs.hudi.held_lock import AWAY_SECONDS, PAUSE_SECONDS, proved_again, set_aside, why_not
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import innermost, refused_by_storage, translated
@@ -88,7 +89,8 @@ class TableLock:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge:
+            flinks = flinks_lock.held(self._table, self._note, checkpoint)
+            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge, flinks:
                 yield self
         finally:
             self._release(provider, judge)
@@ -241,16 +243,13 @@ class TableLock:
 
     def _require_file(self) -> None:
         """Raises `LockUnavailableError` if the lock file could not be made although none exists. Looks several times,
-        because none exists for a moment when the holder has just released the lock.
-        """
+        because none exists for a moment when the holder has just released the lock."""
         if not self._reach_file():
             raise LockUnavailableError(f"The lock file {self._path.toString()} cannot be made.")
 
     def _release(self, provider: Provider, judge: Callable[[str | None], None] | None) -> None:
-        """Releases the lock if it is still ours: Hudi's filesystem provider would delete any holder's lock file.
-
-        A lock file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves.
-        """
+        """Releases the lock if it is still ours: Hudi's filesystem provider would delete any holder's lock file. A lock
+        file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves."""
         with self._watched(for_at_most(RELEASE_SECONDS)):
             try:
                 lost = self._is_lost(RELEASE_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import Any
 from jobs import contract
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
-from jobs.format import consistent_hashing, index_definitions
+from jobs.format import consistent_hashing, flink_marks, index_definitions
 from jobs.format.bucket_rules import BucketRules
 from jobs.format.stale_writes import Group
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -51,8 +51,6 @@ _READ = {
 
 _UNNAMED = "UNKNOWN"
 """The `WriteOperationType` of an empty inflight file."""
-
-_FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
 class HudiTable(OpenedTable):
@@ -210,17 +208,30 @@ class HudiTable(OpenedTable):
 
     @cached_property
     def flink_mark(self) -> str | None:
-        """A sentence for users about the mark that Flink has left on this table; None if there is none.
-
-        Flink's commits contain `flink_checkpoint_id` if `write.extra.metadata.enabled` is set. A starting job writes a
-        file with the address of its timeline server (`ViewStorageProperties`), which remains after the job's end.
-        """
-        named = [commit.write.instant for commit in self.commits() if _FLINK_CHECKPOINT in commit.extra]
+        """A sentence for users about the mark that Flink has left on this table (`flink_marks`), also with its start;
+        None if there is none."""
+        named = [commit.write.instant for commit in self.commits() if flink_marks.CHECKPOINT in commit.extra]
         if named:
             return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
         names = sorted(self.entries_in(".hoodie/.aux"))
-        found = next((name for name in names if name.startswith(_FLINK_STARTED)), None)
+        found = next((name for name in names if name.startswith(flink_marks.VIEW_STORAGE)), None)
         return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None
+
+    def flink_commits(self, known: Container[str]) -> list[str]:
+        """Returns the commits of Flink that are not among the `known` instants, except for those of an overwrite, which
+        only a batch makes."""
+        later = [commit for commit in self.commits() if commit.write.instant not in known]
+        found = [
+            commit.write.instant
+            for commit in later
+            if flink_marks.CHECKPOINT in commit.extra and commit.write.operation not in flink_marks.OF_BATCHES
+        ]
+        if profiled := {commit.write.instant for commit in later if commit.write.operation in flink_marks.PROFILED}:
+            files = self.timeline_files()
+            for instant in profiled.difference(found):
+                inflight = (files.get(f"{instant}.{name}") for name in ("inflight", "deltacommit.inflight"))
+                found += [instant for file in inflight if file and not file.bytes]
+        return sorted(found)
 
     # -- files
 

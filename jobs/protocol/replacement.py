@@ -33,7 +33,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
-from jobs.protocol import abandoned, own_instant, preflight
+from jobs.protocol import abandoned, own_instant, preflight, writer_engines
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
@@ -89,12 +89,11 @@ class Replacement:
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
         self._timeline_at_lock: list[Instant] = []
+        self._known_at_start: frozenset[str] = frozenset()
 
     def run(self) -> Replaced:
-        """Runs the replacement. Any error but `LeaseLostError` leaves no trace of it.
-
-        Raises `WritersActiveError` if there was no moment to commit.
-        """
+        """Runs the replacement. Any error but `LeaseLostError` leaves no trace of it. Raises `WritersActiveError` if
+        there was no moment to commit, and `RefusedError` if a Flink job is running."""
         self._table.reload()
         # Hudi would by default write a record index from reports of its own tasks, but our tasks make no such reports.
         metadata = METADATA_AT_THE_END if self._table.indexes_of_keys else {}
@@ -127,6 +126,7 @@ class Replacement:
             # the table for long if the worker dies.
             self._context.instant(instant)
             client.start_replacement(instant)
+            self._known_at_start = frozenset(item.requested for item in self._table.instants())
         return instant
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
@@ -139,6 +139,7 @@ class Replacement:
         deadline = waiting_since + config.wait_seconds
         while True:
             self._context.step(ExpansionStep.DRAINING)
+            refuse(writer_engines.of_flink_meanwhile(self._table, self._known_at_start))
             in_flight = self._without_plans(writers.in_flight(outcome.instant, self._context.checkpoint))
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")
@@ -183,6 +184,7 @@ class Replacement:
         return [] if self._config.ignores_writers else writers.blocking(in_flight, self._buckets())
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
+        refuse(writer_engines.of_flink_meanwhile(self._table, self._known_at_start))
         self._round(outcome, "committing", under_lock=True)
         outcome.slices = [item for done, _ in self._done.values() for item in done]
         outcome.written = [item for _, written in self._done.values() for item in written]
@@ -225,8 +227,7 @@ class Replacement:
         return KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
 
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
-        """Rewrites slices that are new or have changed since they were rewritten, and drops slices that no longer
-        exist."""
+        """Rewrites slices that are new or have changed since they were rewritten, and drops those that are gone."""
         rules = self._config.rules
         # Hudi's own rescale takes no lock, and readers follow its config if that has the latest instant.
         if rules and (found := self._table.bucket_rules()) != rules:
@@ -279,8 +280,7 @@ class Replacement:
         return {key: frozenset(items) for key, items in found.items()}
 
     def _buckets(self) -> Buckets:
-        """Returns the buckets of the written files. Hudi's conflict detection considers only these buckets of our
-        commit."""
+        """Returns the buckets of the written files; Hudi's conflict detection considers only these of our commit."""
         found: Buckets = {}
         for _, written in self._done.values():
             for file in written:
@@ -300,8 +300,7 @@ class Replacement:
         return self._seconds_for(changed) > self._config.lock_seconds
 
     def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
-        """Returns whether rewriting these slices (except those that are left out) is short enough to keep writers
-        waiting."""
+        """Returns whether rewriting these slices, except those left out, keeps writers waiting only briefly."""
         return self._config.may_leave_out or self._seconds_for(changed) <= self._config.lock_seconds
 
     def _is_good_moment(self, in_flight: Sequence[Instant]) -> bool:

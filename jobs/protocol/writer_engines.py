@@ -11,6 +11,8 @@ wherever the bucket index prunes (`PartitionBucketIndexSupport.computeCandidateF
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from jobs.contract import Problem, WorkOrder, WriterEngine
 from jobs.hudi import hashing_config
 from jobs.hudi.table import HudiTable
@@ -37,6 +39,18 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
         stop = "Stop it with a savepoint and confirm that for the job (POST /v1/jobs/{id}/writers-stopped)"
     other = 'if no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`'
     return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=f"{stop}; or, {other}.")]
+
+
+def of_flink_meanwhile(table: HudiTable, known: Container[str]) -> list[Problem]:
+    """Returns the refusal to replace file groups if Flink has made a commit that is not among the `known` instants, and
+    certainly runs, whatever anybody has declared. A job commits at each checkpoint, also without rows."""
+    if not (found := table.flink_commits(known)):
+        return []
+    evidence = f"{', '.join(found[:5])}: committed by Flink since this attempt began"
+    title = "A Flink job is running, although the writers count as stopped; stop it first"
+    hint = "Stop each Flink job that writes this table, with a savepoint, and confirm that for the job (POST"
+    hint += " /v1/jobs/{id}/writers-stopped). Nothing was changed."
+    return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint)]
 
 
 def of_flink_with_ranges(evidence: str | None) -> list[Problem]:

@@ -6,24 +6,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from jobs.contract import WriterEngine
+from jobs.format import flink_marks
 from service.lake.engine_sighting import Mark
 from service.lake.instant import Instant
-from service.lake.instant_metadata import FLINK_CHECKPOINT, InstantMetadata
+from service.lake.instant_metadata import InstantMetadata
 from service.lake.storage import Entry, Storage
 from service.lake.table_config import META_FOLDER
 
 # The statements UPDATE and DELETE use these operations, which take records with a known location
 # (`WriteOperationType`).
 _PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED", "INSERT_PREPPED", "BULK_INSERT_PREPPED"})
-# In these operations Spark and Java write the workload profile into the inflight file
-# (`saveWorkloadProfileMetadataToInflight`). Bulk inserts and overwrites prove nothing, because Spark leaves their
-# inflight files empty too.
-_PROFILED = frozenset({"UPSERT", "INSERT"})
-
 _AUX = f"{META_FOLDER}/.aux"
-# The coordinator of a Flink sink writes this file of `ViewStorageProperties` when it starts. If there are several
-# clients, each appends `_<client id>` to the name.
-_VIEW_STORAGE = "view_storage_conf"
 # Folders of the heartbeats of Flink's clients (`ClientIds`), and of the checkpoints of clients before 1.1
 # (`CkpMetadata`).
 _FLINK_FOLDERS = (".ids", "ckp_meta")
@@ -40,11 +33,12 @@ def mark_of_commit(
     """
     at = written_at or _LONG_AGO
     if metadata.flink_checkpoint is not None:
-        evidence = f"its extra metadata has {FLINK_CHECKPOINT}={metadata.flink_checkpoint}"
+        evidence = f"its extra metadata has {flink_marks.CHECKPOINT}={metadata.flink_checkpoint}"
         return Mark(WriterEngine.FLINK, at, instant.requested_time, evidence)
     if metadata.operation in _PREPPED:
         return Mark(WriterEngine.SPARK_SQL, at, instant.requested_time, f"its operation is {metadata.operation}")
-    if has_empty_inflight and metadata.operation in _PROFILED and instant.action in ("commit", "deltacommit"):
+    is_profiled = metadata.operation in flink_marks.PROFILED and instant.action in ("commit", "deltacommit")
+    if has_empty_inflight and is_profiled:
         evidence = f"its inflight file is empty, and only Flink leaves it empty for {metadata.operation}"
         return Mark(WriterEngine.FLINK, at, instant.requested_time, evidence)
     return None
@@ -53,7 +47,7 @@ def mark_of_commit(
 def marks_of_table(storage: Storage) -> Iterator[Mark]:
     """Yields the marks outside the timeline. Costs one listing, and one more for each Flink folder."""
     for entry in storage.list(_AUX):
-        if not entry.is_folder and entry.name.startswith(_VIEW_STORAGE):
+        if not entry.is_folder and entry.name.startswith(flink_marks.VIEW_STORAGE):
             yield from _flink(entry, f"a Flink job started when {entry.path} was written")
         elif entry.is_folder and entry.name in _FLINK_FOLDERS:
             newest = max(storage.list(entry.path), key=lambda each: each.modified_at or _LONG_AGO, default=entry)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from jobs.format import flink_marks
 from jobs.format.stale_writes import is_repair, known_of, operation_of, repaired_of
 from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
@@ -22,9 +23,6 @@ from service.lake.storage import MAX_METADATA_BYTES, Storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import file_name_of
 from service.model.storage_errors import FileDamagedError, StorageError
-
-FLINK_CHECKPOINT = "flink_checkpoint_id"
-"""Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
 
 _MAX_COUNT = 2**53
 """A count of this number or more is damaged: JSON does not carry it exactly (RFC 8259), and no table has as many
@@ -220,7 +218,7 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
     replaced_groups = sum(len(set(ids).difference(written.get(p, ()))) for p, ids in replaced.items())
     extra = {name: value for name, value in (record.extra_metadata or {}).items() if value is not None}
     schema = extra.get("schema")
-    checkpoint = extra.get(FLINK_CHECKPOINT)
+    checkpoint = extra.get(flink_marks.CHECKPOINT)
     return InstantMetadata(
         operation=operation_of(record.operation_type, extra),
         rows_written=_possible(rows_written, where),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import WriterEngine
 from jobs.errors import RefusedError
 from tests.flink import timeline
 from tests.flink.check import differences
@@ -145,6 +146,28 @@ def test_the_metadata_table_is_compacted_beside_a_job(flink: FlinkCluster, spark
     found = differences(spark, base, job.expected(), num_buckets=4)
     assert found.none, found
     assert run_job(spark, base, "metadata_table", {"action": "validate"}).details["findings"] == []
+
+
+@pytest.mark.exhaustive
+def test_a_job_whose_options_name_no_lock_and_jobs_of_the_service_do_not_write_at_once(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=20_000, rate=100, checkpoint_seconds=1, options={"metadata.enabled": "true"})
+    running = flink.start(job)
+    declared = {"writers_engines": (WriterEngine.FLINK,)}
+    for _ in range(6):
+        flink.wait_for_checkpoints(running, flink.checkpoints(running) + 1)
+        for kind, params in (
+            ("compaction", {}),
+            ("cleaning", {"retain": 1}),
+            ("metadata_table", {"action": "compact"}),
+        ):
+            run_job(spark, base, kind, params, declared=declared)
+    assert run_job(spark, base, "metadata_table", {"action": "validate"}).details["findings"] == []
+    assert flink.exceptions(running) == []
+    finished(flink, job, running, spark)
+    assert run_job(spark, base, "audit").details["clean"]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from jobs.contract import WriterEngine
 from jobs.errors import RefusedError
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import Daemon
@@ -17,6 +18,7 @@ from tests.flink.check import differences
 from tests.flink.job import FlinkJob
 from tests.flink.test_flink_writer import BESIDE_OTHERS, change
 from tests.integration.run import run_job
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,13 +72,37 @@ def test_beside_a_running_flink_job_nothing_is_replaced(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
-    running = flink.start(FlinkJob(base, last=1000, rate=20, options=BESIDE_OTHERS))
+    job = FlinkJob(base, last=40_000, rate=20, options=BESIDE_OTHERS)
+    running = flink.start(job)
     flink.wait_for_checkpoints(running, 2)
-    changes = [("bucket_expansion", {"num_buckets": 8}), ("bucket_count", {"num_buckets": 7})]
-    for kind, params in (*changes, ("clustering", {"sort_by": ["num"]})):
+
+    def commits() -> None:
+        # The first may have begun before the job.
+        before = len(timeline.commits(base))
+        while len(timeline.commits(base)) < before + 2:
+            time.sleep(0.1)
+
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("bucket_expansion", {"num_buckets": 8}),
+        ("clustering", {"sort_by": ["num"]}),
+        ("bucket_count", {"num_buckets": 7}),
+    ]
+    for kind, params in changes:
         with pytest.raises(RefusedError, match="Flink"):
             run_job(spark, base, kind, params)
+        for told in ({"writers_stopped": True}, {"declared": {"writers_engines": (WriterEngine.SPARK,)}}):
+            # Neither is true.
+            with pytest.raises(RefusedError, match="committed by Flink"):
+                run_job(spark, base, kind, params, context=At("rewriting", commits), **told)
     flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(base)
+    assert timeline.pending(base) == []
+    for kind, params in changes:
+        run_job(spark, base, kind, params, writers_stopped=True)
+    assert run_job(spark, base, "audit").details["clean"]
+    last = max(row["ver"] for row in spark.read.format("hudi").load(str(base)).select("ver").collect())
+    found = differences(spark, base, job.expected(last), num_buckets=7)
+    assert found.none, found
 
 
 @pytest.mark.exhaustive
@@ -85,7 +111,7 @@ def test_rows_that_a_wrongly_declared_stopped_job_writes_to_replaced_file_groups
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path, kind: str, number: int
 ) -> None:
     base = tmp_path / "numbers"
-    job = FlinkJob(base, last=40_000, keys=600, late=450, rate=40, options=BESIDE_OTHERS)
+    job = FlinkJob(base, last=40_000, keys=600, late=450, rate=40, checkpoint_seconds=5, options=BESIDE_OTHERS)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 3)
     change(spark, base, number, kind)

@@ -135,7 +135,7 @@ def test_rows_that_a_running_job_writes_to_replaced_file_groups_are_repaired(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
-    job = job_for(base, MOR, last=40_000, rate=60)
+    job = job_for(base, MOR, last=40_000, rate=60, checkpoint_seconds=5)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 3)
     change(spark, base, 8)

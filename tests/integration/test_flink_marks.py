@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.contract import WriterEngine
 from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi import flinks_lock
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.lock_errors import TableLockedError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
-from tests.integration.writers import let_heartbeat_expire
+from tests.integration.writers import At, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from jobs.job_context import JobContext
+
+FLINK = {"writers_engines": (WriterEngine.FLINK,)}
 KINDS = (("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["city"]}))
 
 
@@ -60,3 +70,77 @@ def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, ba
 
     # The restarted job would commit this instant.
     assert hudi_table(spark, base, INDEX).state_of(instant) == "REQUESTED"
+
+
+@pytest.mark.parametrize("leaves", ["checkpoint", "empty inflight"])
+def test_nothing_is_replaced_once_flink_has_committed_beside_the_job(
+    spark: SparkSession, base: Path, leaves: str
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False)
+    marked = {"hoodie.datasource.write.commitmeta.key.prefix": "flink_", "flink_checkpoint_id": "7"}
+
+    def writes() -> None:
+        more = marked if leaves == "checkpoint" else {}
+        tables.upsert(tables.rows(spark, 0, 60, ts=1, partitions=1), base, {**options, **more})
+        if leaves == "empty inflight":
+            newest = max((base / ".hoodie" / "timeline").glob("*.deltacommit.inflight"))
+            newest.write_bytes(b"")
+
+    with pytest.raises(RefusedError, match="committed by Flink") as caught:
+        expand(spark, base, At("rewriting", writes))
+    assert (caught.value.problem().type, caught.value.problem().retriable) == ("flink-may-be-running", True)
+    assert [item.action for item in hudi_table(spark, base, INDEX).pending()] == []
+    tables.in_order(spark, base, 4)
+
+    expand(spark, base)
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {1}
+    proved(spark, base, 8)
+
+
+def expand(spark: SparkSession, base: Path, context: JobContext | None = None) -> None:
+    run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True, context=context)
+
+
+def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkSession, base: Path) -> None:
+    tables.write_table(spark, base, count=200, updates=1, partitioned=False)
+    table = hudi_table(spark, base, INDEX, **FLINK)
+    file = base / ".hoodie" / ".aux" / "lock"
+    hudi = table.jvm.hudi
+    provider = hudi.client.transaction.lock.FileSystemBasedLockProvider
+    config = hudi.common.config.LockConfiguration(provider.getLockConfig(str(base)))
+    flink = provider(config, table.jvm.storage_conf())
+    at_once = (0, table.jvm.java.java.util.concurrent.TimeUnit.MILLISECONDS)
+    assert flink.tryLock(*at_once)
+    assert file.exists()
+    ended: list[float] = []
+
+    def waits(waits_for: str = "") -> None:
+        if (base / ".hoodie" / "lock").exists() and not ended:
+            ended.append(file.stat().st_mtime)
+            flink.unlock()
+
+    with TableLock(table, "job_1").held(waits):
+        assert ended
+        assert not flink.tryLock(*at_once)
+    assert not file.exists()
+
+    # A worker of this service has died with the file, and then a Flink job.
+    file.write_text(json.dumps({"owner": "groundskeeper job_2", "token": "other"}))
+    run_job(spark, base, "compaction", declared=FLINK)
+    assert not file.exists()
+    file.touch()
+    an_hour_ago = time.time() - 3600
+    os.utime(file, (an_hour_ago, an_hour_ago))
+    with TableLock(table, "job_1").held(waits):
+        assert "job_1" in file.read_text()
+    assert not file.exists()
+
+    # One that is suspended for two minutes while it commits goes on with that afterwards.
+    file.touch()
+    os.utime(file, (time.time() - 120, time.time() - 120))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(flinks_lock, "WAIT_SECONDS", 0.0)
+        with pytest.raises(TableLockedError, match="Flink takes by default"):
+            run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True, declared=FLINK)
+    assert file.exists()
+    assert not (base / ".hoodie" / "lock").exists()

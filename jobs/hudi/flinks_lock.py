@@ -1,0 +1,116 @@
+"""The lock that a Flink job takes if its options name none, wherever the other writers of the table have theirs: the
+file `.hoodie/.aux/lock` (`StreamerUtil.getLockConfig`, `FileSystemBasedLockProvider.getLockConfig`, Hudi 1.2.0).
+
+Without a common lock two clients write the metadata table at once. Observed beside a job with Flink's defaults: the
+first compaction failed, and the metadata table listed files that were gone. So on a table of Flink this service holds
+that file as well. It always has the table's lock by then, so a file with our signature is one that a dead worker left.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from jobs.contract import WriterEngine
+from jobs.errors import JobError
+from jobs.format import lock_providers
+from jobs.format.lock_file import SIGNED_BY, UNSIGNED
+from jobs.hudi.jvm import translated
+from jobs.hudi.small_file import read_object
+from jobs.hudi.table import HudiTable
+from jobs.lock_errors import TableLockedError
+
+logger = logging.getLogger(__name__)
+
+# Writers with the table's lock wait as long, because this service holds it meanwhile.
+WAIT_SECONDS = 30.0
+# For Flink the file expires after a minute. But a Flink job that was suspended in the midst of a commit goes on with
+# it, since it does not look at its lock again.
+LEFT_AFTER_MINUTES = 10
+_EXPIRES = f"{lock_providers.PREFIX}filesystem.expire"
+_PAUSE_SECONDS = 0.1
+_FOLDER = ".hoodie/.aux"
+_FILE = f"{_FOLDER}/lock"
+_HINT = (
+    "Nothing was changed; the job is tried again. Give the Flink job the lock of all other writers, as `writer-options`"
+    " prints it."
+)
+# On object storages Flink does not use a lock file (`StorageSchemes.isAtomicCreationSupported`).
+_ATOMIC = ("/", "file:", "hdfs:", "viewfs:")
+
+
+@contextmanager
+def held(table: HudiTable, signature: Mapping[str, Any], checkpoint: Callable[[], None]) -> Iterator[None]:
+    """Holds the file where Flink may write the table; the table's lock must be held. `signature` is the content, with a
+    `token` of its own. Raises `TableLockedError` after `WAIT_SECONDS`."""
+    if not is_needed(table):
+        yield
+        return
+    lock = _File(table, signature)
+    lock.take(checkpoint)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_needed(table: HudiTable) -> bool:
+    """Returns whether Flink is a declared or detected writer, whose default is another lock than the table's."""
+    if WriterEngine.FLINK not in table.declared.writers_engines or not table.base_path.startswith(_ATOMIC):
+        return False
+    lock = table.declared.lock
+    folder = lock_providers.folder_of(lock, table.base_path).rstrip("/")
+    return not (lock_providers.is_in_a_file(lock.provider) and folder.endswith(f"{table.path}/{_FOLDER}"))
+
+
+class _File:
+    """The file, by Hudi's provider, whose next client removes a file that has expired."""
+
+    def __init__(self, table: HudiTable, signature: Mapping[str, Any]) -> None:
+        self._table, self._signature = table, signature
+        self._path = f"{table.base_path.rstrip('/')}/{_FILE}"
+        hudi = table.jvm.hudi
+        provider = hudi.client.transaction.lock.FileSystemBasedLockProvider
+        with translated(f"preparing {_FILE}"):
+            options = provider.getLockConfig(table.base_path)
+            options.put(_EXPIRES, str(LEFT_AFTER_MINUTES))
+            self._provider = provider(hudi.common.config.LockConfiguration(options), table.jvm.storage_conf())
+
+    def take(self, checkpoint: Callable[[], None]) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not self._is_taken():
+            holder = str(self._read().get("owner") or UNSIGNED)
+            if holder.startswith(SIGNED_BY):
+                logger.warning("removing %s, which %s has left", _FILE, holder)
+                self._remove()
+            elif time.monotonic() > deadline:
+                raise TableLockedError(f"{_FILE}, which Flink takes by default, is held by {holder}", hint=_HINT)
+            else:
+                checkpoint()
+                time.sleep(_PAUSE_SECONDS)
+
+    def release(self) -> None:
+        """Removes the file if it is still ours: it may have expired, and have another holder."""
+        try:
+            if self._read().get("token") == self._signature["token"]:
+                self._remove()
+        except JobError as error:
+            logger.warning("%s stays until it expires, because it could not be removed: %s", _FILE, error.detail)
+
+    def _is_taken(self) -> bool:
+        with translated(f"taking {_FILE}"):
+            if not self._provider.tryLock(0, self._table.jvm.java.java.util.concurrent.TimeUnit.MILLISECONDS):
+                return False
+            self._table.jvm.reads.write(self._table.storage, self._path, json.dumps(self._signature))
+            return True
+
+    def _remove(self) -> None:
+        with translated(f"removing {_FILE}"):
+            self._provider.unlock()
+
+    def _read(self) -> dict[str, Any]:
+        return read_object(self._table.jvm, self._table.storage, self._path, _FILE)
