@@ -15,6 +15,10 @@ file of the timeline under another name and moves it in any case (`HoodieStorage
 instant would then count as completed: an empty file as a commit without files, so that readers see the rows of a
 replacement twice; and with any other part of it no client can read the timeline, or that of the metadata table.
 
+Before table version 8 the same storage gives the inflight file of a clean its plan, as Hudi before 1.0 does. The archival
+of such a writer reads the plan from there (`MetadataConversionUtils.createMetaWrapper`, 0.15); Hudi 1.2 leaves the file
+empty, at which each later batch of the writer would fail ("Failed to archive commits", "Not an Avro data file").
+
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
 
@@ -30,6 +34,7 @@ CLASSES = {
 
 IMPORTS = """
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.fs.CommonPathCapabilities;
@@ -46,6 +51,9 @@ SOURCE = """
 public class HeldStorage extends HoodieHadoopStorage {
   // The name of a file under which Hudi writes it before it moves it to its place.
   private static final String TEMPORARY = ".+\\\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+  private static final String INFLIGHT_CLEAN = "[0-9]+\\.clean\\.inflight";
+  // The folder of the timeline before table version 8.
+  private static final String TIMELINE = ".hoodie";
   // The errors of such files that were written only in part, by their paths.
   private static final ConcurrentHashMap FAILED = new ConcurrentHashMap();
 
@@ -79,7 +87,10 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public OutputStream create(StoragePath path, boolean overwrites) throws IOException {
     HeldLock.require();
-    return new HeldStream(this, path, (FSDataOutputStream) super.create(path, overwrites));
+    byte[] plan = planOf(path);
+    OutputStream stream = new HeldStream(this, path, (FSDataOutputStream) super.create(path, overwrites));
+    stream.write(plan, 0, plan.length);
+    return stream;
   }
 
   public OutputStream create(StoragePath path, boolean overwrites, Integer buffer, Short copies, Long block)
@@ -95,6 +106,10 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public boolean createNewFile(StoragePath path) throws IOException {
     HeldLock.require();
+    if (planOf(path).length > 0) {
+      create(path, false).close();
+      return true;
+    }
     return super.createNewFile(path);
   }
 
@@ -121,6 +136,19 @@ public class HeldStorage extends HoodieHadoopStorage {
     HeldLock.require();
     FAILED.remove(path.toString());
     return super.deleteFile(path);
+  }
+
+  // The plan of a clean whose inflight file this is before table version 8; else nothing.
+  private byte[] planOf(StoragePath path) throws IOException {
+    if (!path.getName().matches(INFLIGHT_CLEAN) || !TIMELINE.equals(path.getParent().getName())) {
+      return new byte[0];
+    }
+    InputStream plan = open(new StoragePath(path.getParent(), path.getName().replace(".inflight", ".requested")));
+    try {
+      return plan.readAllBytes();
+    } finally {
+      plan.close();
+    }
   }
 
   void noteFailure(StoragePath path, Throwable failure, boolean isClosed) throws IOException {
