@@ -15,9 +15,10 @@ file of the timeline under another name and moves it in any case (`HoodieStorage
 instant would then count as completed: an empty file as a commit without files, so that readers see the rows of a
 replacement twice; and with any other part of it no client can read the timeline, or that of the metadata table.
 
-Before table version 8 the same storage gives the inflight file of a clean its plan, as Hudi before 1.0 does. The archival
-of such a writer reads the plan from there (`MetadataConversionUtils.createMetaWrapper`, 0.15); Hudi 1.2 leaves the file
-empty, at which each later batch of the writer would fail ("Failed to archive commits", "Not an Avro data file").
+Before table version 8 the same storage gives the inflight file of a clean its plan, as Hudi before 1.0 does. The
+archival of such a writer reads the plan from there (`MetadataConversionUtils.createMetaWrapper`, 0.15); Hudi 1.2 leaves
+the file empty, at which each later batch of the writer would fail ("Failed to archive commits", "Not an Avro data
+file").
 
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
