@@ -52,7 +52,7 @@ SOURCE = """
 public class HeldStorage extends HoodieHadoopStorage {
   // The name of a file under which Hudi writes it before it moves it to its place.
   private static final String TEMPORARY = ".+\\\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
-  private static final String INFLIGHT_CLEAN = "[0-9]+\\.clean\\.inflight";
+  private static final String INFLIGHT_CLEAN = "[0-9]+\\\\.clean\\\\.inflight";
   // The folder of the timeline before table version 8.
   private static final String TIMELINE = ".hoodie";
   // The errors of such files that were written only in part, by their paths.
