@@ -1,10 +1,15 @@
-"""Lists of two levels in Parquet's schema, which Hudi's Avro writer makes and pyarrow cannot write.
+"""Lists of two levels and annotated maps in Parquet's schema, which Hudi's Avro writer makes and pyarrow cannot write.
 
 Two levels are a list whose repeated group, `array`, is the element; with three levels, the repeated group has an
 `element`. A required element adds no level to the values, so the pages are the same, and only names in the footer
 differ. Hive fails at a struct in a list of three levels with Hudi's input formats before 1.2 ("Avro field ... not
 found", `HoodieAvroParquetReader` of hudi-hadoop-mr 0.15). Source: "Lists" in `LogicalTypes.md` of Parquet's format
 2.12, whose rules for older files pyarrow follows, too.
+
+A file has either the old form everywhere or nowhere. Hudi's Avro reader (`HoodieAvroReadSupport.checkLegacyMode`, 0.15
+to 1.2) looks for lists of three levels in the whole file if a single list has another inner group than `array`, or a
+single map an inner group without `MAP_KEY_VALUE`. Then it reads the lists of two levels as null, and a writer that
+merges rows with that file loses their values.
 """
 
 from __future__ import annotations
@@ -23,14 +28,12 @@ _SCHEMA, _ROW_GROUPS = 2, 4  # of FileMetaData
 _TYPE, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 3, 4, 5, 6, 10  # of SchemaElement
 _REQUIRED, _REPEATED = 0, 2
 _LIST = 3  # as ConvertedType and as LogicalType
+_MAP, _LOGICAL_MAP, _MAP_KEY_VALUE = 1, 2, 2  # as ConvertedType, as LogicalType, and of the inner group of a map
+_ARRAY = b"array"
 _COLUMNS, _META, _PATH = 1, 3, 3  # of RowGroup, ColumnChunk and ColumnMetaData
 
 WANTED: Wanted = {_SCHEMA: {_LOGICAL: {}}, _ROW_GROUPS: {_COLUMNS: {_META: {_PATH: {}}}}}
 """The parts of a footer that `restore` reads."""
-
-Lists = tuple[tuple[bytes, tuple[bytes | None, ...]], ...]
-"""The columns with lists of two levels. Each has, for all of its lists in the order of depth first, the name of the
-repeated element, or None for a list that is written with three levels."""
 
 
 @dataclass
@@ -46,16 +49,34 @@ class _Node:
 
     @property
     def is_list(self) -> bool:
-        logical = self.element.get(_LOGICAL)
-        if logical is not None:
-            return _LIST in logical.value
-        return _CONVERTED in self.element and self.element[_CONVERTED].value == _LIST
+        return self._is(_LIST, _LIST)
 
-    def lists(self) -> Iterator[_Node]:
-        if self.is_list:
-            yield self
+    @property
+    def is_map(self) -> bool:
+        return self._is(_MAP, _LOGICAL_MAP)
+
+    @property
+    def inner(self) -> _Node | None:
+        """The repeated group of a list or map."""
+        (inner,) = self.children if len(self.children) == 1 else (None,)
+        return inner if inner is not None and inner.repetition == _REPEATED else None
+
+    @property
+    def repetition(self) -> int:
+        return int(self.element[_REPETITION].value)
+
+    @property
+    def converted(self) -> int | None:
+        return int(self.element[_CONVERTED].value) if _CONVERTED in self.element else None
+
+    def _is(self, converted: int, logical: int) -> bool:
+        stored = self.element.get(_LOGICAL)
+        return logical in stored.value if stored is not None else self.converted == converted
+
+    def nodes(self) -> Iterator[_Node]:
+        yield self
         for child in self.children:
-            yield from child.lists()
+            yield from child.nodes()
 
     def elements(self) -> Iterator[Struct]:
         yield self.element
@@ -71,23 +92,32 @@ class _Node:
             yield from child.paths(path)
 
 
-def of_schema(elements: Sequence[Struct]) -> Lists:
-    """Returns the lists of a schema, whose elements come in the order of depth first."""
-    found = ((column.name, tuple(map(_of_two_levels, column.lists()))) for column in _columns(elements))
-    return tuple((column, names) for column, names in found if any(names))
+def are_old(elements: Sequence[Struct]) -> bool:
+    """Returns whether a schema, whose elements come in the order of depth first, has lists, and all of its lists and
+    maps have the old form."""
+    nodes = [node for column in _columns(elements) for node in column.nodes()]
+    lists, maps = [node for node in nodes if node.is_list], [node for node in nodes if node.is_map]
+    return bool(lists) and all(map(_has_two_levels, lists)) and all(map(_is_annotated, maps))
 
 
-def restore(footer: Struct, lists: Lists) -> None:
-    """Gives these lists of a footer two levels, which pyarrow has written with three. Other columns stay."""
+def restore(footer: Struct) -> None:
+    """Gives the lists and maps of a footer, which pyarrow has written in the new form, the old one, if all of them can
+    have it."""
     elements = footer[_SCHEMA].value.values
     columns = _columns(elements)
-    wanted = dict(lists)
-    for column in columns:
-        of_column = list(column.lists())
-        names = wanted.get(column.name, ())
-        for each, name in zip(of_column, names if len(names) == len(of_column) else (), strict=False):
-            if name is not None:
-                _restore(each, name)
+    nodes = [node for column in columns for node in column.nodes()]
+    lists = [node for node in nodes if node.is_list]
+    if not all(map(_can_have_two_levels, lists)):
+        return
+    for node in nodes:
+        if node.is_map and node.inner:
+            node.inner.element[_CONVERTED] = Field(thrift.I32, _MAP_KEY_VALUE)
+    for node in lists:
+        (wrapper,) = node.children
+        (element,) = wrapper.children
+        element.element[_NAME] = Field(BINARY, _ARRAY)
+        element.element[_REPETITION] = Field(thrift.I32, _REPEATED)
+        node.children = [element]
     new = [elements[0], *(element for column in columns for element in column.elements())]
     footer[_SCHEMA] = Field(thrift.LIST, Items(thrift.STRUCT, new))
     paths = [path for column in columns for path in column.paths()]
@@ -107,26 +137,25 @@ def _columns(elements: Sequence[Struct]) -> list[_Node]:
     return node().children
 
 
-def _of_two_levels(node: _Node) -> bytes | None:
-    """Returns the name of a list's repeated element; None for a list that is to have three levels.
-
-    parquet-avro before 1.14, which is in Spark 3.5, cannot read a struct of one field in a list of two levels (Hudi
-    #19782).
-    """
-    (repeated,) = node.children if len(node.children) == 1 else (None,)
-    if repeated is None or repeated.element[_REPETITION].value != _REPEATED:
-        return None
-    if not repeated.children or len(repeated.children) > 1:
-        return repeated.name
-    is_element = repeated.name == b"array" or repeated.name.endswith(b"_tuple")
-    is_struct = _CONVERTED not in repeated.element and _LOGICAL not in repeated.element
-    return repeated.name if is_element and not is_struct else None
+def _has_two_levels(node: _Node) -> bool:
+    inner = node.inner
+    return inner is not None and inner.name == _ARRAY and _can_be_repeated(inner)
 
 
-def _restore(node: _Node, name: bytes) -> None:
-    (wrapper,) = node.children
-    (element,) = wrapper.children if len(wrapper.children) == 1 else (None,)
-    if element is not None and element.element[_REPETITION].value == _REQUIRED:
-        element.element[_NAME] = Field(BINARY, name)
-        element.element[_REPETITION] = Field(thrift.I32, _REPEATED)
-        node.children = [element]
+def _can_have_two_levels(node: _Node) -> bool:
+    """Returns whether a list of three levels can have two, because no element may be null."""
+    if node.inner is None or len(node.inner.children) != 1:
+        return False
+    (element,) = node.inner.children
+    return element.repetition == _REQUIRED and _can_be_repeated(element)
+
+
+def _can_be_repeated(element: _Node) -> bool:
+    """parquet-avro before 1.14, which is in Spark 3.5, cannot read a struct of one field in a list of two levels (Hudi
+    #19782)."""
+    is_struct = _TYPE not in element.element and not element.is_list and not element.is_map
+    return not is_struct or len(element.children) > 1
+
+
+def _is_annotated(node: _Node) -> bool:
+    return node.inner is not None and node.inner.converted == _MAP_KEY_VALUE

@@ -1,5 +1,5 @@
 """Adds to the schema in the footer what pyarrow does not write: logical types that it reads as plain bytes or structs,
-and lists of two levels (`list_levels`).
+and the old form of lists and maps (`list_levels`).
 
 Such types are `ENUM` (each enum of Avro, such as the `type` of a BLOB in files of Hudi's Avro writer; its row writer
 writes a `STRING` there), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical
@@ -17,11 +17,9 @@ from jobs.dataplane import list_levels
 from jobs.format.compact_thrift import Struct, Wanted, read_struct, write_struct
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow.parquet as pq
-
-    from jobs.dataplane.list_levels import Lists
 
 _TAIL = 8  # the footer's length and the magic bytes
 _SCHEMA = 2  # of FileMetaData
@@ -45,13 +43,13 @@ _Place = tuple[int, int, bytes]
 @dataclass(frozen=True)
 class Annotations:
     """What pyarrow does not write of one schema. `places` has the annotations, each with its place, as the bytes of a
-    struct of its fields. `lists` are the lists of two levels."""
+    struct of its fields. `are_lists_old` says that lists and maps have the old form."""
 
     places: tuple[tuple[_Place, bytes], ...] = ()
-    lists: Lists = ()
+    are_lists_old: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.lists)
+        return bool(self.places or self.are_lists_old)
 
     @classmethod
     def of(cls, reader: pq.ParquetFile) -> Annotations:
@@ -71,11 +69,7 @@ class Annotations:
                 is_carried = not _is_one_of(own, _WRITTEN_GROUPS)
             if is_carried and _kind(own) != (None, None):
                 found.append((place, write_struct(own)))
-        return cls(tuple(found), list_levels.of_schema(elements))
-
-    def of_columns(self, names: Collection[str]) -> Annotations:
-        """Returns the lists of these columns, without annotations."""
-        return Annotations(lists=tuple(each for each in self.lists if each[0].decode() in names))
+        return cls(tuple(found), list_levels.are_old(elements))
 
     @property
     def unordered(self) -> frozenset[int]:
@@ -89,9 +83,10 @@ class Annotations:
     def applied(self, content: bytes) -> bytes:
         """Returns the end of a Parquet file with these annotations and lists in the schema; it may begin at any byte
         before the footer."""
-        fields, begin, end = _footer(content, list_levels.WANTED) if self.lists else _begin_of_footer(content)
-        if self.lists:
-            list_levels.restore(fields, self.lists)
+        is_whole = self.are_lists_old
+        fields, begin, end = _footer(content, list_levels.WANTED) if is_whole else _begin_of_footer(content)
+        if self.are_lists_old:
+            list_levels.restore(fields)
         wanted = dict(self.places)
         for place, element in _placed(fields[_SCHEMA].value.values):
             own = wanted.get(place)
@@ -101,7 +96,7 @@ class Annotations:
                 element.update(read_struct(own)[0])
         # All fields behind the ones that were read stay as they are: a field's number is stored as its distance to the
         # one before. If all were read, the byte that ends them is left.
-        footer = write_struct(fields)[:-1] + content[end - bool(self.lists) : -_TAIL]
+        footer = write_struct(fields)[:-1] + content[end - is_whole : -_TAIL]
         return content[:begin] + footer + len(footer).to_bytes(4, "little") + content[-4:]
 
 

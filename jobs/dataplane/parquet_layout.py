@@ -97,7 +97,7 @@ class Layout:
             uses = iter(self.dictionary)
             of_column = {each.name: [next(uses) for _ in range(_leaf_count(each.type))] for each in self.schema}
             dictionary = tuple(used for each in schema for used in of_column[each.name])
-        annotations = self.annotations.of_columns(schema.names)
+        annotations = Annotations(are_lists_old=self.annotations.are_lists_old)
         return replace(self, schema=pa.schema(fields), dictionary=dictionary, annotations=annotations)
 
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
@@ -124,8 +124,8 @@ class Layout:
 
     def _with_schema(self, other: Layout, dictionary: tuple[bool, ...] | None) -> Layout:
         """Returns the other layout with this schema and its annotations. The other layout's entries are kept if they do
-        not depend on a schema. Its lists of two levels are kept unless an element may be null by this schema."""
-        annotations = replace(self.annotations, lists=other.annotations.lists)
+        not depend on a schema. Its old form of lists and maps is kept unless an element may be null by this schema."""
+        annotations = replace(self.annotations, are_lists_old=other.annotations.are_lists_old)
         entries = {**footer_entries.foreign(other.schema.metadata), **(self.schema.metadata or {})}
         schema = self.schema.with_metadata(entries)
         return replace(other, schema=schema, dictionary=dictionary, annotations=annotations)

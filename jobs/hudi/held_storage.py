@@ -16,6 +16,11 @@ instant would count as completed. An empty file counts as a commit without files
 replacement twice. If the file has any other part of its content, no client can read the timeline of the table, or that
 of the metadata table.
 
+Before table version 8 the same storage gives the inflight file of a clean its plan, as Hudi before 1.0 does. The
+archival of such a writer reads the plan from there (`MetadataConversionUtils.createMetaWrapper`, 0.15); Hudi 1.2 leaves
+the file empty, at which each later batch of the writer would fail ("Failed to archive commits", "Not an Avro data
+file").
+
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
 
@@ -31,6 +36,7 @@ CLASSES = {
 
 IMPORTS = """
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.fs.CommonPathCapabilities;
@@ -47,6 +53,9 @@ SOURCE = """
 public class HeldStorage extends HoodieHadoopStorage {
   // The names of temporary files, which Hudi writes first and then moves to their places.
   private static final String TEMPORARY = ".+\\\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+  private static final String INFLIGHT_CLEAN = "[0-9]+\\\\.clean\\\\.inflight";
+  // The folder of the timeline before table version 8.
+  private static final String TIMELINE = ".hoodie";
   // The errors of temporary files that were written only in part, by their paths.
   private static final ConcurrentHashMap FAILED = new ConcurrentHashMap();
 
@@ -80,7 +89,10 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public OutputStream create(StoragePath path, boolean overwrites) throws IOException {
     HeldLock.require();
-    return new HeldStream(this, path, (FSDataOutputStream) super.create(path, overwrites));
+    byte[] plan = planOf(path);
+    OutputStream stream = new HeldStream(this, path, (FSDataOutputStream) super.create(path, overwrites));
+    stream.write(plan, 0, plan.length);
+    return stream;
   }
 
   public OutputStream create(StoragePath path, boolean overwrites, Integer buffer, Short copies, Long block)
@@ -96,6 +108,10 @@ public class HeldStorage extends HoodieHadoopStorage {
 
   public boolean createNewFile(StoragePath path) throws IOException {
     HeldLock.require();
+    if (planOf(path).length > 0) {
+      create(path, false).close();
+      return true;
+    }
     return super.createNewFile(path);
   }
 
@@ -122,6 +138,19 @@ public class HeldStorage extends HoodieHadoopStorage {
     HeldLock.require();
     FAILED.remove(path.toString());
     return super.deleteFile(path);
+  }
+
+  // The plan of a clean whose inflight file this is before table version 8; else nothing.
+  private byte[] planOf(StoragePath path) throws IOException {
+    if (!path.getName().matches(INFLIGHT_CLEAN) || !TIMELINE.equals(path.getParent().getName())) {
+      return new byte[0];
+    }
+    InputStream plan = open(new StoragePath(path.getParent(), path.getName().replace(".inflight", ".requested")));
+    try {
+      return plan.readAllBytes();
+    } finally {
+      plan.close();
+    }
   }
 
   void noteFailure(StoragePath path, Throwable failure, boolean isClosed) throws IOException {

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from jobs.errors import IndexesChangedError
+from jobs.format.hudi_versions import release
 from jobs.format.index_definitions import (
     COLUMN_STATISTICS,
     PARTITION_STATISTICS,
@@ -28,9 +29,11 @@ _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metad
 # ask the driver instead.
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
 # The option decides when the metadata table is written. Spark's default `true` opens its deltacommit when an instant
-# *begins*. Flink, and Spark with `false`, write the deltacommit at the end, and treat any open one as dead and roll it
-# back. So all writers of a table must use the same setting, or they make each other's commits fail. A Flink job that
-# finds its rows by the record index is like Spark with `true` (`OptionsResolver.isStreamingIndexWriteEnabled`).
+# *begins*. Flink, Hudi before 1.1, and Spark with `false` write the deltacommit at the end, and treat any open one as
+# dead and roll it back. So all writers of a table must use the same setting, or they make each other's commits fail. A
+# Flink job that finds its rows by the record index is like Spark with `true`
+# (`OptionsResolver.isStreamingIndexWriteEnabled`).
+_STREAMING = (1, 1)
 METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 
@@ -68,6 +71,12 @@ def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
 def beside_flink(table: OpenedTable) -> dict[str, str]:
     """Returns the options of a client of a table that Flink may write."""
     return {} if RECORDS in table.metadata_partitions else METADATA_AT_THE_END
+
+
+def beside_older_writers(table: OpenedTable) -> dict[str, str]:
+    """Returns the options of a client of a table that Hudi before 1.1 writes, according to the owner."""
+    version = table.declared.writers_hudi_version
+    return METADATA_AT_THE_END if version is not None and release(version) < _STREAMING else {}
 
 
 def state(table: OpenedTable) -> frozenset[str]:

@@ -60,6 +60,7 @@ def client_options(table: HudiTable) -> dict[str, str]:
         **_NO_TIMELINE_SERVER,
         **indexes.options(table),
         **(indexes.beside_flink(table) if table.may_have_flink is not None else {}),
+        **indexes.beside_older_writers(table),
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",

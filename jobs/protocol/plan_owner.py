@@ -149,6 +149,10 @@ class PlanOwner:
             raise CommitLostError(f"Another runner has begun {instant} anew.")
         if not client.has_heartbeat(instant) or client.is_dead(instant):
             raise CommitLostError(f"The heartbeat of {instant} has expired or is gone, so others may begin it anew.")
+        # Hudi 1.0 ignores the heartbeat of a compaction (`runAnyPendingCompactions`), and deletes our files even if the
+        # plan is complete by then.
+        if instant in client.pending_rollbacks().values():
+            raise CommitLostError(f"Another runner of {instant} is about to roll it back.")
         if undone := self._undone(client):
             raise CommitUndoneError(", ".join(undone))
 

@@ -14,7 +14,7 @@ from tests.integration.run import hudi_table
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -67,6 +67,7 @@ class OtherRunner:
     """Hudi's own client as a writer's asynchronous services use it: one call plans, and two more execute the plan."""
 
     def __init__(self, spark: SparkSession, base: Path, options: Mapping[str, str]) -> None:
+        self._spark = spark
         self._table = hudi_table(spark, base, INDEX)
         jvm = self._table.jvm
         builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(str(base)).withSchema(self._table.schema())
@@ -86,6 +87,22 @@ class OtherRunner:
 
     def commit(self, plan: str) -> None:
         self.client.commitCompaction(plan, self._begun, self._table.jvm.nothing())
+
+    def begin_rollback(self, plan: str) -> Callable[[], None]:
+        """Writes the plan of a rollback of an inflight compaction, as Hudi 1.0 does before it executes that compaction
+        itself, whoever has begun it (`HoodieTable.rollbackInflightCompaction`). Returns what executes the rollback."""
+        table, jvm = hudi_table(self._spark, self._table.base_path, INDEX), self._table.jvm
+        of_hudi = jvm.hudi.table.HoodieSparkTable.create(self.client.getConfig(), jvm.engine_context, table.meta)
+        pending = jvm.items(of_hudi.getActiveTimeline().filterPendingCompactionTimeline().getInstantsAsStream())
+        (inflight,) = [item for item in pending if item.requestedTime() == plan]
+        at = table.meta.createNewInstantTime(False)
+        of_hudi.scheduleRollback(jvm.engine_context, at, inflight, False, True, False)
+
+        def finish() -> None:
+            of_hudi.rollback(jvm.engine_context, at, inflight, False, False)
+            of_hudi.getActiveTimeline().revertInstantFromInflightToRequested(inflight)
+
+        return finish
 
     def plan_clustering(self) -> str:
         return str(self.client.scheduleClustering(self._table.jvm.nothing()).get())

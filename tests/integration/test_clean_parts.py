@@ -300,6 +300,15 @@ def test_the_cleaner_of_an_older_writer_cleans_the_rest(
     assert len(found) == len(before)
 
 
+def test_an_inflight_clean_has_the_plan_that_hudi_before_1_0_archives(spark: SparkSession, base: Path) -> None:
+    shape = {"table_type": "COPY_ON_WRITE", "version": 6, "metadata": False, "partitioned": False}
+    tables.write_table(spark, base, count=60, updates=2, num_buckets=INDEX.num_buckets, **shape)
+    assert run_job(spark, base, "cleaning", RETAIN).instants
+    (inflight,) = (base / ".hoodie").glob("[0-9]*.clean.inflight")
+    assert inflight.read_bytes() == inflight.with_suffix(".requested").read_bytes() > b""
+    assert len(proved(spark, base)) == 60
+
+
 def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSession, base: Path) -> None:
     shape = {"table_type": "COPY_ON_WRITE", "num_buckets": None, "hoodie.parquet.small.file.limit": "0"}
     options = tables.write_table(spark, base, count=20, **shape)

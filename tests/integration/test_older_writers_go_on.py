@@ -15,6 +15,7 @@ from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_older_hudi import CHANGED, ROWS, Story, writer_of, writers
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +120,24 @@ def test_older_writers_go_on_after_a_clean_of_files_with_statistics(spark: Spark
     assert_audited(story)
 
 
+@pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 6), ("1.0.2", 8)])
+def test_the_writer_archives_what_services_leave_on_the_timeline(
+    spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int
+) -> None:
+    old = writer_of(writers, version)
+    story = Story.begin(spark, base, old, COW, table_version, "bucket")
+    for name, value in {"archive.automatic": "true", "keep.min.commits": "4", "keep.max.commits": "5"}.items():
+        story.options[f"hoodie.{name}"] = value
+    story.options |= {"hoodie.cleaner.commits.retained": "3", "hoodie.clean.commits.retained": "3"}
+    assert story.serve("clustering", {"sort_by": ["city"]}) == "done"
+    assert story.serve("cleaning", {"retain": 1}) == "done"
+    done = {item.requested for item in hudi_table(spark, base, None).instants()}
+    for _ in range(6):
+        story.go_on()
+    assert not done & {item.requested for item in hudi_table(spark, base, None).instants()}
+    assert_audited(story)
+
+
 @pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9)])
 def test_older_writers_go_on_after_an_index_was_dropped(
     spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int
@@ -135,6 +154,25 @@ def test_older_writers_go_on_after_an_index_was_dropped(
     story.go_on()
     story.serve("index", {"action": "drop", "index": "column_stats"})
     story.options = options
+    story.go_on()
+    assert_audited(story)
+
+
+@pytest.mark.parametrize("index", ["bucket", "record"])
+def test_a_commit_of_1_0_during_a_compaction_does_not_make_it_fail(
+    spark: SparkSession, base: Path, writers: dict[str, OldWriter], index: str
+) -> None:
+    """Hudi 1.0 rolls back what it finds open in the metadata table."""
+    old = writer_of(writers, "1.0.2")
+    options = {**Story.printed(base, "1.0.2", MOR, 8, index), **STATISTICS, **FEW_FILES}
+    story = Story(spark, base, old, options, index)
+    story.write(0, ROWS, ts=0, create=True)
+    story.write(0, CHANGED, ts=1)
+    context = At("comparing", lambda: story.write(ROWS, ROWS + CHANGED, ts=2))
+    declared = {"writers_hudi_version": "1.0.2"}
+    of_index = INDEX if index == "bucket" else None
+    assert run_job(spark, base, "compaction", context=context, index=of_index, declared=declared).instants
+    story.check()
     story.go_on()
     assert_audited(story)
 
@@ -158,6 +196,32 @@ def test_indexes_of_1_0_are_compared_with_the_rows(
     compared = column_stats.of_partitions(table, table.file_slices())
     assert (compared.places, compared.unindexed, compared.hiding) == (3, [], {})
     assert_audited(story)
+
+
+@pytest.mark.parametrize(
+    ("version", "table_version"), [("0.15.0", 6), ("1.0.2", 6), ("1.0.2", 8), ("1.1.1", 8), ("1.1.1", 9)]
+)
+def test_lists_and_maps_of_a_rewritten_file_are_merged_with_new_rows(
+    spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int
+) -> None:
+    """Hudi's Avro reader takes a list for null if the file has lists and maps of different forms."""
+    old = writer_of(writers, version)
+    options = Story.printed(base, version, COW, table_version, "bucket")
+    schema = "id string, ts long, dt string, items array<struct<a: long, b: string>>, tags map<string, string>"
+    rows = [[f"k{n}", 0, "2026-01-01", [[n, f"x{n}"]] if n % 3 else None, {"t": f"y{n}"}] for n in range(60)]
+    old.write(base, options, rows, schema, create=True)
+    assert run_job(spark, base, "clustering", {"sort_by": ["id"]}).instants
+    rows[:20] = [[key, 1, *rest] for key, _, *rest in rows[:20]]
+    old.write(base, options, rows[:20], schema)
+    old.write(base, {**options, "hoodie.datasource.write.operation": "delete"}, rows[50:], schema)
+
+    columns = ["id", "ts", "items", "tags"]
+    expected = sorted([key, ts, items, tags] for key, ts, _, items, tags in rows[:50])
+    assert sorted(old.read(base, columns)) == expected
+    ours = spark.read.format("hudi").load(str(base)).select(*columns).collect()
+    assert sorted(
+        [row.id, row.ts, row["items"] and [list(each) for each in row["items"]], row.tags] for row in ours
+    ) == (expected)
 
 
 def assert_audited(story: Story) -> None:

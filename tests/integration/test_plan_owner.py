@@ -81,6 +81,23 @@ def test_the_plan_of_a_live_runner_is_left_to_it_at_every_attempt(
 
 
 @pytest.mark.exhaustive
+def test_a_plan_that_another_runner_has_begun_to_roll_back_is_not_committed(spark: SparkSession, base: Path) -> None:
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, metadata=False)
+    runner = OtherRunner(spark, base, options)
+    rollback: list[Callable[[], None]] = []
+    before = tables.snapshot(spark, base)
+
+    context = At("comparing", lambda: rollback.append(runner.begin_rollback(context.instants[0])))
+    with pytest.raises(CommitLostError, match="about to roll it back"):
+        run_job(spark, base, "compaction", context=context)
+
+    rollback[0]()
+    assert tables.snapshot(spark, base) == before
+    assert run_job(spark, base, "compaction").instants == tuple(context.instants)
+    assert proved(spark, base, 4) == before
+
+
+@pytest.mark.exhaustive
 def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, base: Path) -> None:
     runner, plan = _begun_by_another(spark, base)
     before = tables.snapshot(spark, base)
