@@ -72,9 +72,13 @@ _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?
 
 # `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`. An empty value is written to the path as
 # Hive's default partition, and read as null, also where the column may not be null; then a read that merges logs fails
-# (`HoodieFileGroupReaderBasedFileFormat.appendPartitionAndProject`).
+# (`HoodieFileGroupReaderBasedFileFormat.appendPartitionAndProject`). `YWI=` is read as an empty value, too. A day of
+# slash-separated dates is read as a text, also for a column of dates.
 _OF_PARTITION_VALUES = re.compile(
     r"Failed to cast value .* for partition column|Failed to parse partition column val"
+    r"|.*Empty partition column value in "
+    r"|java\.lang\.ClassCastException: class org\.apache\.spark\.unsafe\.types\.UTF8String cannot be cast to class"
+    r" java\.lang\.Integer"
     r"|java\.lang\.NullPointerException: Cannot invoke "
     r'"org\.apache\.spark\.unsafe\.types\.UTF8String\.getBaseObject\(\)" because "input" is null'
 )

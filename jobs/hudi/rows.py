@@ -13,6 +13,7 @@ from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, OPERATION, PARTITIO
 from jobs.hudi import merging
 from jobs.hudi.jvm import translated
 from jobs.hudi.partition_pruning import narrowed
+from jobs.hudi.stored_values import with_stored_values
 from jobs.problems.tables import TYPES_NOT_READABLE
 
 if TYPE_CHECKING:
@@ -47,14 +48,16 @@ def current(
     by_listing: bool = False,
     without_logs: bool = False,
     all_columns: bool = False,
+    as_queries_do: bool = False,
     spark: SparkSession | None = None,
 ) -> DataFrame:
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
     Filters skip no files. `by_listing`: files are found by listing the storage, not by the metadata table.
     `without_logs`: only base files are read, so that filters skip row groups. `all_columns`: the caller reads all of
-    them. `spark` is the session to read with, a new one by default. Raises `RefusedError` for a table with types that
-    Spark does not know.
+    them. `as_queries_do`: partition columns have the values of the paths, so that a read fails where queries of users
+    fail; otherwise those of the files, as for all that is written again. `spark` is the session to read with, a new one
+    by default. Raises `RefusedError` for a table with types that Spark does not know.
     """
     reader = readable_by(table, spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing
@@ -64,6 +67,8 @@ def current(
     try:
         with translated("opening the table's rows"):
             frame = (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
+            if not as_queries_do:
+                frame = with_stored_values(table, frame)
             if not (all_columns or without_logs) and _misreads_some_columns(table):
                 frame = _reading_all_columns(frame)
             return with_times(table, frame)

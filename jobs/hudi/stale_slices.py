@@ -25,6 +25,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.merging import history_of
 from jobs.hudi.records import Commit
 from jobs.hudi.rows import readable_by, with_times
+from jobs.hudi.stored_values import with_stored_values
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
         # of files that are older than a change of the columns.
         options = {"hoodie.metadata.enable": "false", "hoodie.schema.on.read.enable": str(has_history).lower()}
         reader = readable_by(table, table.jvm.spark.newSession()).read.format("hudi").options(**options)
-        frames = [with_times(table, reader.load(copier.target)) for copier in copiers]
+        loaded = [with_stored_values(table, reader.load(copier.target)) for copier in copiers]
+        frames = [with_times(table, frame) for frame in loaded]
         yield reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     finally:
         with translated("removing the copied file slices"):

@@ -62,17 +62,28 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], bool]] = {
     "custom generator": (_OF_TIME, "''", _SECONDS | _CUSTOM | {_TWO: "dt:TIMESTAMP"}, False),
 }
 ALWAYS = ("encoded", "custom generator")
+# SQL of a partition field whose values Hudi's readers do not find in the paths, and options of the writer.
+NOT_IN_PATHS: dict[str, tuple[str, dict[str, str]]] = {
+    "texts": ("case id % 4 when 0 then '' when 1 then 'a=b' when 2 then '10%20x' end", {}),
+    "times": ("timestamp_micros(1700000000123456 + id % 3 * 86400000000)", _HIVE),
+    "dates with slashes": (
+        "concat('2026-01-0', id % 3 + 1)",
+        {"hoodie.datasource.write.slash.separated.date.partitioning": "true"},
+    ),
+}
 
 
-def _table(spark: SparkSession, base: Path, dt: str, hr: str, more: dict[str, str]) -> HudiTable:
+def _table(
+    spark: SparkSession, base: Path, dt: str, hr: str, more: dict[str, str], index: BucketIndex | None = INDEX
+) -> HudiTable:
     frame = spark.range(60).select(
         F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.expr(dt).alias("dt"), F.expr(hr).alias("hr")
     )
-    options = tables.writer_options(base, num_buckets=2, **more)
+    options = tables.writer_options(base, num_buckets=2 if index else None, **more)
     # The second write adds logs.
     for written in (frame, frame.where("cast(id as int) % 5 = 0").withColumn("ts", F.lit(2))):
         written.write.format("hudi").options(**options).mode("append").save(str(base))
-    return hudi_table(spark, base, INDEX)
+    return hudi_table(spark, base, index)
 
 
 def _files_opened(frame: DataFrame) -> int:
@@ -138,6 +149,34 @@ def test_a_partition_that_is_not_there_has_no_rows(spark: SparkSession, base: Pa
     first, *_ = table.partitions()
 
     assert rows.count_by_partition(table, [first, "none"]) == {first: 20, "none": 0}
+
+
+def _stored(spark: SparkSession, table: HudiTable) -> list[str]:
+    """Returns the columns `id` and `dt` of the base files."""
+    files = [item.base_file or "" for item in table.file_slices()]
+    # Spark would take a folder for the value of a partition.
+    stored = spark.read.option("recursiveFileLookup", "true").parquet(*files)
+    return sorted(str(row) for row in stored.select("id", "dt").collect())
+
+
+@pytest.mark.parametrize("kind", ["bucket_expansion", pytest.param("bucket_index", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "values", [pytest.param(each, marks=() if each == "texts" else pytest.mark.exhaustive) for each in NOT_IN_PATHS]
+)
+def test_rows_that_are_written_again_keep_the_values_of_partition_fields_that_paths_do_not_have(
+    spark: SparkSession, base: Path, values: str, kind: str
+) -> None:
+    dt, more = NOT_IN_PATHS[values]
+    is_expansion = kind == "bucket_expansion"
+    index = index_of(2) if is_expansion else None
+    params = {"factor": 2, "engine": "hudi"} if is_expansion else {"action": "adopt", "num_buckets": 3}
+    table = _table(spark, base, dt, "''", more, index)
+    before = _stored(spark, table)
+    assert [str(row) for row in rows.current(table).select("id", "dt").sort("id").collect()] == before
+
+    run_job(spark, base, kind, params, index=index, declared={"writers_stopped": True})
+
+    assert _stored(spark, hudi_table(spark, base, index)) == before
 
 
 @pytest.mark.parametrize("index", [INDEX, pytest.param(None, marks=pytest.mark.exhaustive)])

@@ -96,7 +96,7 @@ def count_rows(
             yield pa.RecordBatch.from_arrays(columns, names=names[: len(columns)])
 
     with translated("counting the rows"):
-        found, identity = current(table, by_listing=by_listing_of is not None), _identity(table)
+        found, identity = current(table, by_listing=by_listing_of is not None, as_queries_do=True), _identity(table)
         if not found.columns:
             # A table without commits, such as after `TRUNCATE TABLE`, has no schema.
             return []
