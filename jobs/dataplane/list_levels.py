@@ -29,7 +29,7 @@ WANTED: Wanted = {_SCHEMA: {_LOGICAL: {}}, _ROW_GROUPS: {_COLUMNS: {_META: {_PAT
 """The parts of a footer that `restore` reads."""
 
 Lists = tuple[tuple[bytes, tuple[bytes | None, ...]], ...]
-"""The columns with lists of two levels. Each has, for all of its lists in the order of depth first, the name of the
+"""The columns with lists of two levels. Each has, for all of its lists in depth-first order, the name of the
 repeated element, or None for a list that is written with three levels."""
 
 
@@ -72,7 +72,7 @@ class _Node:
 
 
 def of_schema(elements: Sequence[Struct]) -> Lists:
-    """Returns the lists of a schema, whose elements come in the order of depth first."""
+    """Returns the lists of a schema, whose elements come in depth-first order."""
     found = ((column.name, tuple(map(_of_two_levels, column.lists()))) for column in _columns(elements))
     return tuple((column, names) for column, names in found if any(names))
 
