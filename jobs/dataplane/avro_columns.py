@@ -194,7 +194,7 @@ class _Reader:
 
     def _texts(self, kind: AvroType, at: Places, wanted: bool) -> tuple[pa.Array | None, Places]:
         lengths, starts = self._numbers(at)
-        # No sum of these overflows.
+        # No sum of lengths within this limit overflows.
         if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= self._limit:
             raise _hostile()
         ends = self._checked(starts + lengths)

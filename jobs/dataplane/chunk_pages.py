@@ -126,7 +126,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def moved_index(content: bytes, start: int, length: int, moved: int) -> bytes:
     """Returns an offset index (`OffsetIndex`) of a chunk whose pages were moved by some bytes. `start` and `length` are
-    the chunk's before."""
+    those of the chunk before the move."""
     try:
         index, _ = read_struct(content)
         for page in index[1].value.values:

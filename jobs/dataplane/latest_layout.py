@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def latest_layout(table: HudiTable, codec: str | None) -> Layout:
     """Returns the layout of base files with the table's latest schema, converted from Avro by Hudi's own converter.
 
-    Uses an empty file, since it is the only form of a Parquet schema that both sides can read. The layouts are cached
-    by schema.
+    Uses an empty file, since this is the only form of a Parquet schema that both Hudi and pyarrow can read. The layouts
+    are cached by schema.
     """
     jvm = table.jvm
     text = table.schema(with_meta_fields=True)

@@ -133,7 +133,7 @@ def _footer(content: bytes, wanted: Wanted | None = None, last: int | None = Non
 
 
 def _placed(elements: Sequence[Struct]) -> Iterator[tuple[_Place, Struct]]:
-    """Yields all elements below the root, in the order of depth first, so that each element comes before its
+    """Yields all elements below the root, in depth-first order, so that each element comes before its
     children."""
     found: list[tuple[_Place, Struct]] = []
 

@@ -80,8 +80,8 @@ def run_near(
     """Calls the function for the arguments of each piece, and returns the results in the order of the pieces; `done`
     gets the number of each piece that has ended. The function must be importable, and all that is passed picklable.
 
-    `checkpoint` may end it by raising; the function then returns only when no process works on a piece any more, as it
-    does after an error. Raises ProcessDiedError, StorageRefusedError for an exception of the function that tells of a
+    `checkpoint` may end the work by raising. Then, as after any error, the call returns only when no process works on a
+    piece any more. Raises ProcessDiedError, StorageRefusedError for an exception of the function that tells of a
     refusal, and HudiError for any other.
     """
     executor = _pool.get()

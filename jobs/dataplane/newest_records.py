@@ -76,8 +76,8 @@ def require_order(versions: Versions, count: int, *, by_event_time: bool) -> Non
     """Raises NotProvedError if Hudi before 1.0 would keep another version of a record than Hudi 1.2.
 
     Hudi before 1.0 keeps the record with the greater ordering value, or the later one of equal values, whatever the
-    table's order. A record after a delete block replaces it, and the delete replaces records of smaller or equal
-    ordering values; a delete with the default value replaces all records (`HoodieMergedLogRecordScanner`,
+    table's order. A record after a delete block replaces the delete, and the delete replaces records of smaller or
+    equal ordering values; a delete with the default value replaces all records (`HoodieMergedLogRecordScanner`,
     `OverwriteWithLatestAvroPayload`, 0.15). So both keep the last version if ordering values never decrease. Under
     event time ordering they can differ only where a delete has a value.
     """

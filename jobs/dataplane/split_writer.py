@@ -55,7 +55,7 @@ class Rewrite:
     curve: str = "linear"  # linear, zorder or hilbert
     codec: str | None = None  # Overrides the input's compression.
     # Rows of other buckets than the slice's are left out if they were written by these instants, and otherwise kept
-    # where they are. Without it they are an error.
+    # where they are. If no instants are given, such rows are an error.
     leaves_out: frozenset[str] | None = None
     # Rows that an expansion by this factor would separate go to different row groups, ordered by their new buckets.
     apart: int = 1

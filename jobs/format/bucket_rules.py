@@ -1,8 +1,8 @@
 """Hudi's partition-level bucket rules, which give each partition a number of buckets, and changes of that number.
 
 Mirrors `RegexRuleEngine` and `PartitionBucketIndexCalculator` of Hudi 1.2.0: rules `regex,number` are separated by `;`,
-the first whose regex is found in the partition path wins. Hudi caches a calculator by the text of the rules alone,
-without their default number, so the rules we write always end with one that matches everything.
+and the first rule whose regex is found in the partition path wins. Hudi caches a calculator by the text of the rules
+alone, without their default number, so the rules we write always end with one that matches everything.
 """
 
 from __future__ import annotations

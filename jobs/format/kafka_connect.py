@@ -2,7 +2,7 @@
 
 The sink has one file group for each partition of the topic in each partition of the table. Its file id is a digest of
 both (`AbstractConnectWriter`), so the sink writes to the same file groups after each restart. It gives each row its
-place in advance and writes all rows as `UPSERT_PREPPED`, also the first ones with their keys.
+place in advance and writes all rows as `UPSERT_PREPPED`, also rows with new keys.
 """
 
 from __future__ import annotations

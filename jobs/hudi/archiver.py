@@ -37,9 +37,9 @@ def keeping(commits: int) -> dict[str, str]:
 
 def remove_unfinished(table: HudiTable, checkpoint: Callable[[], None]) -> None:
     """Deletes the manifests of the history that dead archivers have not renamed yet (`HoodieStorage`,
-    `createImmutableFileInPath`). While one is there, each archival of a job or a writer fails, because Hudi takes the
-    rest of its name for a number (`LSMTimeline.getManifestVersion`, 1.2.0). A new manifest may be a living archiver's,
-    so the function waits for it to be renamed, and calls `checkpoint` meanwhile."""
+    `createImmutableFileInPath`). While such a manifest is there, each archival of a job or a writer fails, because Hudi
+    takes the rest of the name for a number (`LSMTimeline.getManifestVersion`, 1.2.0). A new manifest may belong to a
+    living archiver, so the function waits until it is renamed, and calls `checkpoint` meanwhile."""
     if table.version < WITH_COMPLETION_TIMES:
         return
     folder = str(table.meta.getArchivePath().toString())
@@ -71,7 +71,7 @@ class Archiver(ClientPart):
             method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
             method.setAccessible(True)
             found = method.invoke(archiver, self._no("Object"))
-            # The result is a stream before table version 8. Python cannot find that out by the object, because py4j
+            # The result is a stream before table version 8. Python cannot see this from the object, because py4j
             # accepts any method name.
             stream = found if self._table.version < WITH_COMPLETION_TIMES else found.stream()
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]

@@ -1,7 +1,7 @@
 """Makes Hudi complete its instants on Azure at once, by a rename.
 
-Hudi 1.2.0 creates the file of a completed instant under its final name and fills it afterwards, except on `file`,
-`hdfs` and `viewfs`, where others would see the empty file (`HoodieStorage.needCreateTempFile`). On `abfss` creating,
+Hudi 1.2.0 creates the file of a completed instant under its final name and fills it afterwards. Only on `file`, `hdfs`
+and `viewfs` it fills a temporary file and renames it (`HoodieStorage.needCreateTempFile`). On `abfss` creating,
 appending and flushing are three requests. An empty replacecommit replaces nothing, so a reader finds the rows of both
 the old and the new file groups in between; and if the driver is killed there, this is permanent.
 """

@@ -9,16 +9,16 @@ that something is left:
 - Hudi's cleaner looks only at partitions that were written since the `earliestCommitToRetain` of the last clean. It
 looks at all partitions if a savepoint is gone that the last clean has noted (`CleanPlanner.isAnySavepointDeleted`), or
 if the retained commit is before the timeline (`isBeforeTimelineStarts`).
-- Archival keeps the commits that replaced file groups, from that instant on, or from the first noted savepoint on
-  (`ClusteringUtils.getEarliestInstantToRetainForClustering`). Without them, the rows of replaced files that are still
-  there would count again.
-- Time travel and savepoints are refused before that instant (`TimelineUtils.validateTimestampAsOf`,
+- Archival keeps the commits that replaced file groups, from `earliestCommitToRetain` on, or from the first noted
+  savepoint on (`ClusteringUtils.getEarliestInstantToRetainForClustering`). Without them, the rows of replaced files
+  that are still there would count again.
+- Time travel and savepoints are refused before `earliestCommitToRetain` (`TimelineUtils.validateTimestampAsOf`,
   `SavepointActionExecutor.getLastCommitRetained`), because files have been deleted.
 - No further clean is planned until there are commits after `lastCompletedCommitTimestamp`.
 
 A savepoint that never existed serves all of these purposes, so a part notes one. Hudi 0.15, which may write tables
 before version 8, looks for the commit of such a savepoint and fails. On these tables a part repeats the instant of the
-clean before it. So does a clean by file versions, which has no such instant.
+clean before it. So does a part of a clean by file versions, which has no `earliestCommitToRetain`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ class CleanPlan:
     without any other file, whose folders Hudi deletes with everything in them. `record` is Hudi's `HoodieCleanerPlan`.
 
     `bytes` is the size of the files, and `latest` are those of them that belong to latest file slices. `made_after` are
-    the savepoints, restores, rollbacks and cleans on the timeline when it was made. `is_last` is false if other files
-    are left for a next part. `parts` is the Java object that plans the next one, beginning with partition number
+    the savepoints, restores, rollbacks and cleans on the timeline when the plan was made. `is_last` is false if other
+    files are left for a next part. `parts` is the Java object that plans the next part, beginning with partition number
     `reached` of `looked_at`.
     """
 
@@ -41,5 +41,5 @@ class CleanPlan:
         return sum(len(paths) for paths in self.files.values())
 
     def executed_as(self, instant: str) -> CleanPlan:
-        """Returns this plan, for the one after it, as soon as the clean `instant` has executed it."""
+        """Returns this plan as the predecessor of the next one, after the clean `instant` has executed it."""
         return replace(self, made_after=self.made_after | {Instant(instant, CLEAN, "COMPLETED")})

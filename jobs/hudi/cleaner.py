@@ -27,8 +27,8 @@ _MOST_LISTED = 200_000  # some 200 MB of the JVM
 
 class Cleaner(ClientPart):
     def plan(self, most_files: int, done: CleanPlan | None = None) -> CleanPlan | None:
-        """Plans a clean of at most this many files, or the one after `done`, which has just been executed. Returns None
-        if there is nothing to delete, or if an unfinished clean has to be completed first. Raises the errors of
+        """Plans a clean of at most this many files, or the part after `done`, which has just been executed. Returns
+        None if there is nothing to delete, or if an unfinished clean has to be completed first. Raises the errors of
         `check_cleans` for this plan and the pending ones."""
         before = self._outdating()
         with self._table.reading() as reader:
@@ -77,7 +77,7 @@ class Cleaner(ClientPart):
         return parts
 
     def _next(self, reader: Any, parts: Any, before: frozenset[Instant]) -> CleanPlan | None:
-        """Returns the next part; None if nothing is left and that need not be remembered."""
+        """Returns the next part; None if nothing is left to delete and no clean has to record that."""
         while not parts.add(table := self._planning_table(reader), self._config):
             pass
         is_marked = self._table.version >= WITH_COMPLETION_TIMES

@@ -45,7 +45,7 @@ _Part = TypeVar("_Part", bound=ClientPart)
 
 
 def _part(kind: type[_Part]) -> cached_property[_Part]:
-    """Returns the property of a `WriteClient` for a part of it, which is made when it is first needed."""
+    """Returns a property of `WriteClient` that makes a part of the client when it is first needed."""
 
     def made(opened: WriteClient) -> _Part:
         return kind(opened._table, opened._config, opened._client if kind.needs_client else None)

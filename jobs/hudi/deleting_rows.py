@@ -1,6 +1,6 @@
-"""Finds the rows of a log that delete, with one call of the JVM for each block (Hudi 1.2.0). A writer that keeps the
-change of each row (`hoodie.allow.operation.metadata.field`, Flink's `changelog.enabled`) writes no delete blocks: its
-deletes are rows with the operation D or -U."""
+"""Finds the rows of a log that are deletes, with one call of the JVM for each block (Hudi 1.2.0). A writer that keeps
+the change of each row (`hoodie.allow.operation.metadata.field`, Flink's `changelog.enabled`) writes no delete blocks:
+its deletes are rows with the operation D or -U."""
 
 from __future__ import annotations
 

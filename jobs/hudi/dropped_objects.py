@@ -1,6 +1,6 @@
 """Releases Java objects that Python no longer uses, many in one call of the JVM. py4j keeps each object that a call
-returns in a map until Python has dropped it, and then makes one call for each object. Keeping and releasing are two of
-five calls of a job on a small table."""
+returns in a map until Python has dropped it, and then makes one call for each object. Two of five calls of a job on a
+small table are for that purpose."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 code, and removed.
 
 Metadata whose instant was rolled back must be removed. `ConsistentBucketIndexUtils.recommitMetadataFile` (1.2.0) takes
-such metadata for committed if one of their file groups has a base file, as each bucket has that a resize leaves alone.
-While the instant is pending, Hudi ignores them.
+such metadata for committed if one of their file groups has a base file, and each bucket that a resize leaves alone has
+one. While the instant is pending, Hudi ignores the metadata.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ def proved_again(
     file for this user. The user is by default the calling thread. If the answer is not None, Hudi's call fails with a
     `LockLostError` that has it. Call this function when the lock was just taken. `locks` is the JVM's `HeldLocks`.
 
-    Tasks of Spark may go on for longer than the block. They then wait until the yielded function is called. None means
-    that the lock was ours until the end of the block; any other value is the reason why not, and the tasks change
-    nothing more.
+    Tasks of Spark may go on for longer than the block. They then wait until the yielded function is called. Its
+    argument is None if the lock was ours until the end of the block, or else the reason why it was not; in this case
+    the tasks change nothing more.
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))

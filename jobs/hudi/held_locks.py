@@ -81,7 +81,7 @@ public class HeldLock {
   // The times of the last proof by two clocks: one may stand still while the machine does, the other may be set.
   long provedAt = System.currentTimeMillis();
   private long provedAfter = now();
-  // When the question was taken that is answered next.
+  // When the prover took the question that it answers next.
   private long takenAt;
   private long takenAfter;
   private boolean isWanted;

@@ -73,7 +73,7 @@ def partitions_of_keys(table: HudiTable, keys: DataFrame) -> DataFrame:
 
 
 def has_right_records(table: HudiTable) -> bool:
-    """Returns whether the record index agrees with all rows whose key is there once. Reads the keys of all rows."""
+    """Returns whether the record index agrees with all rows whose key occurs once. Reads the keys of all rows."""
     found = _of_records(table, 1, alone=True)
     return not (found.missing or found.beyond)
 

@@ -64,9 +64,9 @@ def _read(table: HudiTable) -> Indexes:
 
 
 def _file_groups(table: HudiTable) -> dict[str, int]:
-    """Returns the numbers of file groups by the names of files, which also a damaged metadata table has. No property
-    of the table has these numbers, only the options of the writer that built an index. A record index in each
-    partition of the data has the number of the partition with the most."""
+    """Returns the numbers of file groups by the names of files, which also a damaged metadata table has. No property of
+    the table has these numbers, only the options of the writer that built an index. If each partition of the data has
+    its own record index, the greatest of their numbers is returned."""
     found = {}
     for name in table.metadata_partitions:
         files = file_listing.listed(table.jvm, table.storage, f"{table.base_path}/{METADATA_FOLDER}/{name}")

@@ -32,8 +32,9 @@ class Indexer(ClientPart):
     """Builds and drops indexes of one table. The lock must be held for each change, and nothing may be in flight."""
 
     def build(self, partitions: Collection[str], wanted: Indexes) -> None:
-        """Builds these partitions, which the table lacks; `wanted` are all indexes that it shall have. A definition
-        that an earlier index has left is deleted, because Hudi would build the index by it."""
+        """Builds these partitions, which the table lacks; `wanted` are all indexes that the table shall have. A
+        definition that an earlier index has left is deleted, because Hudi would build the new index by that
+        definition."""
         with translated("building the index"):
             for each in set(partitions) & indexes.definitions(self._table).keys():
                 self._table.meta.deleteIndexDefinition(each)

@@ -55,7 +55,8 @@ def has_record_index_by_partition(table: OpenedTable) -> bool:
 
 
 def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
-    """Returns the options of a client that keeps the table's indexes, or those that it `had`, and builds no others."""
+    """Returns the options of a client that keeps the table's indexes, or those that the table `had`, and builds no
+    others."""
     had = had or (indexes_of(table) if table.metadata_partitions else Indexes(frozenset(), {}))
     partitions = had.partitions
     chosen = {**_AS_THEY_ARE, **had.options()}

@@ -60,7 +60,7 @@ public class TableClock extends SkewAdjustingTimeGenerator {
   private long shift;
   private long latest;
   private long last;
-  // Milliseconds from UTC to the texts; null while nothing is known.
+  // The difference of the times in the texts from UTC, in milliseconds; null while nothing is known.
   volatile Long offset;
 
   public TableClock(HoodieTimeGeneratorConfig config, StorageConfiguration storage, AtomicReference lastInstant,
@@ -120,8 +120,8 @@ public class TableClock extends SkewAdjustingTimeGenerator {
     }
   }
 
-  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it,
-  // or after as long as Hudi waits for all clocks if none is known.
+  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed this
+  // moment. If no clock is known, returns after the time that Hudi itself waits for all clocks.
   synchronized long next() {
     long now = System.currentTimeMillis();
     long after = Math.max(latest, last) + 1;

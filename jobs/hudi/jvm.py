@@ -205,7 +205,8 @@ def jvm_of(spark: SparkSession) -> Jvm:
 
 def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
     """Repeats a function that lists a timeline and then reads its files, if a listed file is gone. Writers archive and
-    roll back meanwhile, so the next listing does not have the file. Raises FileMissingError if it still has."""
+    roll back meanwhile, so the next listing does not have the file. Raises FileMissingError if the next listing still
+    has it."""
 
     @wraps(read)
     def repeated(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
@@ -243,7 +244,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
         return refused
-    # Hudi wraps the error of a lost lock in errors of the metadata table, and Spark quotes that of a task.
+    # Hudi wraps the error of a lost lock in errors of the metadata table, and Spark quotes the error of a task in its
+    # own.
     if lost := _OF_LOST_LOCK.search(_text(causes)):
         return LockLostError(f"{what}: {lost[1]}")
     if lost := _OF_LOST_INSTANT.search(_text(causes)):

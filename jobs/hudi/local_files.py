@@ -136,7 +136,7 @@ public class LocalFiles extends RawLocalFileSystem {
   }
 
   // Takes the place of Hadoop's own class inside a file system. The outer file system, which handles check sums, stays,
-  // because Hive's classes bring one that renames in another way.
+  // because Hive's classes bring an outer file system that renames in another way.
   public void replaceIn(FileSystem outer, Configuration conf) throws Exception {
     if (NativeIO.isAvailable() || !(outer instanceof LocalFileSystem)) {
       return;

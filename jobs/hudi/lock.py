@@ -39,7 +39,7 @@ _SAID_AFTER_SECONDS = 2.0
 
 class Checkpoint(Protocol):
     def __call__(self, waits_for: str = "") -> None:
-        """Raises if the wait has to end; `waits_for` says what it is for."""
+        """Raises if the wait has to end; `waits_for` says what the caller waits for."""
 
 
 class TableLock:

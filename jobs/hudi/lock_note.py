@@ -11,8 +11,8 @@ from typing import Any
 
 
 def process() -> dict[str, Any]:
-    """Returns what identifies this process. A worker that a container starts again may have the id of the one before,
-    but not its start."""
+    """Returns what identifies this process. A worker that a container starts again may have the process id of the
+    worker before, but not its time of start."""
     return {"pid": os.getpid(), "started": _started(os.getpid()), **_machine()}
 
 

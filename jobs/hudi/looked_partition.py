@@ -48,7 +48,7 @@ class LookedPartition {
     return info.getFilePath().substring(info.getFilePath().lastIndexOf('/') + 1);
   }
 
-  // The sizes by name.
+  // The sizes of the slice's files by name.
   private static Map sizesOf(FileSlice slice) {
     Map found = new HashMap();
     if (slice.getBaseFile().isPresent()) {

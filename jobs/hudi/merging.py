@@ -25,7 +25,7 @@ TAKING_THE_NEWER = frozenset(
     for name in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload")
 )
 """Payloads whose merge only takes the newer row, in all versions of tables (`EightToNineUpgradeHandler`, 1.2.0, renames
-them). The first is the default before 1.0, the last Flink's; both others are subclasses of the first."""
+them). The first is the default before 1.0, and the last is Flink's. The other two are subclasses of the first."""
 _INFERRED_BELOW = 9
 _BY_COLUMN = "hoodie.table.partial.update.mode"
 _COMMIT_TIME, _CUSTOM = "COMMIT_TIME_ORDERING", "CUSTOM"

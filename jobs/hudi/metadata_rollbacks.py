@@ -1,8 +1,8 @@
 """Rollbacks of the metadata table that a failed or dead client has left pending (Hudi 1.2.0).
 
-If the metadata table is written in streams, its client sends heartbeats for its rollbacks, and refuses to continue one
-with a heartbeat (`BaseHoodieTableServiceClient.acquireRollbackHeartbeatIfMultiWriter`). Until this heartbeat expires,
-each rollback of the same instant of the table fails (`HoodieBackedTableMetadataWriter.update`).
+If the metadata table is written in streams, its client sends heartbeats for its rollbacks, and refuses to continue a
+rollback with a heartbeat (`BaseHoodieTableServiceClient.acquireRollbackHeartbeatIfMultiWriter`). Until this heartbeat
+expires, each rollback of the same instant of the table fails (`HoodieBackedTableMetadataWriter.update`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 @contextmanager
 def continued(table: HudiTable, instant: str) -> Iterator[None]:
     """Lets Hudi continue what others have begun to roll back of this instant in the metadata table. The table's lock
-    must be held: Hudi takes it for each rollback of the metadata table, so nobody works on one. If the work fails, for
-    example because the disk is full, the next writer can continue at once, too."""
+    must be held: Hudi takes it for each rollback of the metadata table, so nobody else works on it now. If the work
+    fails, for example because the disk is full, the next writer can continue at once, too."""
     _forget_heartbeats(table, instant)
     try:
         yield

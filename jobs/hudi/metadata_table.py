@@ -82,7 +82,7 @@ class MetadataTable(ClientPart):
             return _last_compaction(self._meta().getActiveTimeline())
 
     def state(self) -> MetadataTableState:
-        """Reads its latest file slices and its timeline."""
+        """Reads the latest file slices and the timeline of the metadata table."""
         hudi = self._jvm.hudi
         with translated("reading the metadata table"):
             meta = self._meta()
@@ -141,7 +141,7 @@ class MetadataTable(ClientPart):
 
     def rebuild(self, had: Indexes) -> None:
         """Deletes the metadata table, and builds the indexes that the table had, by listing the storage and reading the
-        rows. Those of columns that are gone are dropped. The lock must be held, and no instant may be pending
+        rows. Indexes of columns that are gone are dropped. The lock must be held, and no instant may be pending
         (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
         """
         kept = self.buildable(had)

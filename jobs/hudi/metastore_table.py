@@ -81,7 +81,7 @@ def timeline_of(table: HudiTable) -> Any:
 
 
 class Definition:
-    """The definition of a table's tables in a metastore, as of a timeline. Connects to no metastore."""
+    """Defines the tables that a metastore has for one Hudi table, as of a timeline. Connects to no metastore."""
 
     def __init__(self, table: HudiTable, target: Target, timeline: Any) -> None:
         self._table, self._jvm, self._target, self._meta = table, table.jvm, target, timeline

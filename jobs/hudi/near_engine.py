@@ -1,7 +1,7 @@
 """Hudi's engine for Spark, changed to do small work in the driver instead of Spark jobs. Hudi 1.2.0 lists folders,
 plans, deletes markers and files by Spark jobs, mostly of one task. Each job takes 10 to 20 ms and as much CPU time, and
 only the smallest part of that is the work itself. `NearEngine` runs functions over short lists in the calling thread,
-and over longer ones in several, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of
+and over longer ones in several, as Hudi's engine for Java and Flink does (`HoodieLocalEngineContext`). A few records of
 the metadata table, and the statuses of written files, become `NearData`."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from jobs.hudi import janino, later_data, near_data, near_threads
 from jobs.hudi.held_locks import held_locks
 from jobs.hudi.java_view import JavaView
 
-# Most elements are a request to the storage. So this number of threads shares a list of more elements, up to the second
-# number; Spark's executors share the longer lists of large tables.
+# Most elements are a request to the storage. So lists with more elements than the first number are shared by that many
+# threads. Spark's executors share the lists of large tables, with more elements than the second number.
 _MOST_PIECES, _MOST_SHARED = 16, 256
 
 _IMPORTS = """

@@ -58,7 +58,7 @@ class NearThreads implements ThreadFactory {
     return found;
   }
 
-  // Returns what the work gives for each of some lists that share these values.
+  // Divides the values into lists, and returns what the work gives for each of these lists.
   List doneInParts(List data, NearWork work) {
     List parts = new ArrayList();
     for (int number = 0; number < data.size(); number++) {

@@ -129,15 +129,26 @@ public class StorageReads {
   }
 
   // Removes the defaults of YARN and MapReduce from Hadoop's options. These are two thirds of all options, and no file
-  system reads them. Hudi copies all options for each table, lock and block of a log. If Hadoop loads its defaults //
-  again, these are back. public void slim(Configuration conf) throws Exception { Set dropped = new HashSet(); for
-  (Iterator each = conf.iterator(); each.hasNext();) { String name = (String) ((Map.Entry) each.next()).getKey();
-  String[] sources = conf.getPropertySources(name); String last = sources == null || sources.length == 0 ? "" :
-  sources[sources.length - 1]; if ((last.equals("yarn-default.xml") && name.startsWith("yarn.")) ||
-  (last.equals("mapred-default.xml") && name.startsWith("mapreduce."))) { dropped.add(name); } } for (Iterator each =
-  dropped.iterator(); each.hasNext();) { conf.unset((String) each.next()); } Field sources =
-  Configuration.class.getDeclaredField("updatingResource"); sources.setAccessible(true); ((Map)
-  sources.get(conf)).keySet().removeAll(dropped); }
+  // system reads them. Hudi copies all options for each table, lock and block of a log. If Hadoop loads its defaults
+  // again, these are back.
+  public void slim(Configuration conf) throws Exception {
+    Set dropped = new HashSet();
+    for (Iterator each = conf.iterator(); each.hasNext();) {
+      String name = (String) ((Map.Entry) each.next()).getKey();
+      String[] sources = conf.getPropertySources(name);
+      String last = sources == null || sources.length == 0 ? "" : sources[sources.length - 1];
+      if ((last.equals("yarn-default.xml") && name.startsWith("yarn."))
+          || (last.equals("mapred-default.xml") && name.startsWith("mapreduce."))) {
+        dropped.add(name);
+      }
+    }
+    for (Iterator each = dropped.iterator(); each.hasNext();) {
+      conf.unset((String) each.next());
+    }
+    Field sources = Configuration.class.getDeclaredField("updatingResource");
+    sources.setAccessible(true);
+    ((Map) sources.get(conf)).keySet().removeAll(dropped);
+  }
 
   // Hudi reads each log of a metadata table through two buffers of this size, which no option changes. To allocate and
   // clear buffers of the default size, 16 MB, costs more than all other steps of reading a small metadata table.
@@ -256,15 +267,22 @@ public class StorageReads {
     return meta.getTableFormat().getMetadataFactory().create(context, meta.getStorage(), config, basePath, true);
   }
 
-  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. One look-up in a metadata //
-  table lists all of these partitions. public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List
-  partitions) throws IOException { HoodieTimeline timeline =
-  meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants(); // The view need not be closed, because it is
-  only in memory. To close it would close the reader, which then reads the // metadata table again.
-  HoodieTableFileSystemView view = new HoodieTableFileSystemView(reader, meta, timeline);
-  view.loadPartitions(partitions); List found = new ArrayList(); for (Iterator each = partitions.iterator();
-  each.hasNext();) { for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();)
-  { found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next())); } } return JsonUtils.toString(found); }
+  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. One look-up in a metadata
+  // table lists all of these partitions.
+  public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List partitions) throws IOException {
+    HoodieTimeline timeline = meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants();
+    // The view need not be closed, because it is only in memory. To close it would close the reader, which then reads
+    // the metadata table again.
+    HoodieTableFileSystemView view = new HoodieTableFileSystemView(reader, meta, timeline);
+    view.loadPartitions(partitions);
+    List found = new ArrayList();
+    for (Iterator each = partitions.iterator(); each.hasNext();) {
+      for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();) {
+        found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next()));
+      }
+    }
+    return JsonUtils.toString(found);
+  }
 
   // Returns Hudi's table with such a reader; without it the table would open a new reader at each look-up.
   public HoodieTable table(HoodieTableMetaClient meta, HoodieEngineContext context, HoodieWriteConfig config,

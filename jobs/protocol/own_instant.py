@@ -55,8 +55,8 @@ def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenF
     """Makes the markers of all base files of the instant again if some or all are gone. `written` are files that have
     had markers. The lock must be held. Lists all partitions only if markers are missing.
 
-    Returns the announced files that are not `written`, relative to the base path. Tasks have announced them that have
-    failed, or whose executor was lost and may go on."""
+    Returns the announced files that are not `written`, relative to the base path. They were announced by tasks that
+    have failed, or by tasks whose executor was lost and may go on."""
     marked = client.late_files.marked_files(instant)
     known = {"/".join(filter(None, (file.partition, file.file_name))) for file in written}
     # Without `written` only the note of an attempt that died here shows that markers are missing.
@@ -104,7 +104,7 @@ def remove_late(table: HudiTable, client: WriteClient, instant: str) -> None:
         if commit is None and (table.state_of(instant) is not None or table.was_archived(instant)):
             return
         committed = commit.file_names if commit else frozenset()
-        # No Spark job, which the worker cancels now.
+        # The files are found without a Spark job, because the worker cancels Spark jobs now.
         files = late.files_of({instant: instant}).get(instant, set())
         names = {file: file.rpartition("/")[2] for file in files}
         if late.remove(

@@ -100,7 +100,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
 
 
 def of_recovered_rows(table: HudiTable) -> list[Problem]:
-    """Returns the reasons why no job can know the rows as stale writes would have left them. They do not concern a
+    """Returns the reasons why no job can know which rows stale writes would have left. These reasons do not concern a
     repair that only marks such writes as repaired, because the owner has written their rows again."""
     problems = list(_of_merging(table))
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):

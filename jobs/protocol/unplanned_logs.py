@@ -6,7 +6,7 @@ plan reads. Hudi finds a conflict with a plan only if the plan is the later inst
 (`SimpleConcurrentFileWritesConflictResolutionStrategy`, 0.15); but the plan's instant is made before its file is
 written, and Hudi 0.15 begins without the lock. So nobody executes a plan while such a writer is in flight, and the logs
 that it commits are added to the plan. The plan keeps its instant, because the logs of all later writers are named by
-it.
+this instant.
 """
 
 from __future__ import annotations

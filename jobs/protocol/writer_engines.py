@@ -1,8 +1,8 @@
 """Refusals because of the engines that write a table, which their marks show or the owner has declared.
 
 Flink 1.20 with Hudi 1.2: a task reads its file ids once and keeps them. If it has a state index (`FLINK_STATE`, the
-default), savepoints and checkpoints keep them even after it has ended. A task has an instant in flight only briefly at
-each checkpoint. Rows that are rolled back or conflict are lost, because their checkpoint is complete.
+default), savepoints and checkpoints keep the file ids even after the task has ended. A task has an instant in flight
+only briefly at each checkpoint. Rows that are rolled back or conflict are lost, because their checkpoint is complete.
 
 Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config this first read loses rows
 wherever the bucket index prunes (`PartitionBucketIndexSupport.computeCandidateFileNames` confuses "any bucket" with

@@ -1,7 +1,7 @@
 """Adopts a bucket index on a table with a Bloom, simple or no index, and gives one up.
 
 An adoption routes all rows to buckets once, by Spark, and one replacecommit replaces all file groups. The rows keep
-their columns and meta columns. The module `giving_up_buckets` has the way back.
+their columns and meta columns. The module `giving_up_buckets` undoes an adoption.
 
 Hudi (1.2) stores the index nowhere in the table and checks it nowhere, so the writers must be stopped, and get other
 options. The commit names the adopted index for the next attempt.
@@ -207,7 +207,7 @@ def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> l
     known = {item.partition for item in slices}
     if strange := [f"{each.rows} rows of '{each.path}'" for each in counted if each.path not in known]:
         problems.append(ROWS_OF_NO_PARTITION.because(", ".join(strange[:_MOST_NAMED])))
-    elif away := [f"{each.elsewhere} rows of '{each.path}' in files of others" for each in counted if each.elsewhere]:
+    elif away := [f"{each.elsewhere} rows of '{each.path}' in other folders" for each in counted if each.elsewhere]:
         problems.append(ROWS_OF_NO_PARTITION.because(", ".join(away[:_MOST_NAMED])))
     return problems
 

@@ -186,7 +186,7 @@ def _scale(order: WorkOrder[RescaleParams]) -> Scale:
 
 
 def _ways(table: HudiTable, order: WorkOrder[RescaleParams], rescale: Rescale) -> list[WayCost]:
-    """Returns the cost of each way of the rewrite, first the one to take."""
+    """Returns the cost of each way of the rewrite; the first way is the one to take."""
     chosen = rescale.chosen(rescale.slices)
     families = [family.size for family in families_of(chosen, rescale.buckets)]
     ways = rehash_ways.costs(families, table.jvm.spark.sparkContext.defaultParallelism)

@@ -31,8 +31,8 @@ from jobs.protocol.writers import roll_back_dead
 
 _AGAIN = (
     "Nothing was changed. Run the job again at a moment without a write in flight. A pending plan of compaction or "
-    "clustering has to be executed by a job, or rolled back; an instant that a writer has abandoned without a "
-    "heartbeat by a `rollback` job."
+    "clustering has to be executed by a job, or rolled back. A `rollback` job removes an instant that a writer has "
+    "abandoned without a heartbeat."
 )
 
 

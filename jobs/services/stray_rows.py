@@ -189,8 +189,8 @@ def without(frame: DataFrame, places: DataFrame | None) -> DataFrame:
 
 
 def current_rows(table: HudiTable, commits: Sequence[Commit], apart: DataFrame | None) -> DataFrame:
-    """Returns the rows of the table: key, commit time, ordering values. The time of a row that a repair wrote is that
-    of the write which it repaired."""
+    """Returns the rows of the table: key, commit time, ordering values. The time of a row that a repair wrote is the
+    time of the repaired write."""
     frame = without(rows.current(table), apart)
     since = F.col(COMMIT_TIME)
     repairs = {each.write.instant: dated(each.write.instant, each.extra) for each in commits if not each.write.replaced}
@@ -234,8 +234,8 @@ def _keys_at(
     table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit], is_dropped: Column
 ) -> DataFrame:
     """Returns keys of stray rows that were deleted since: the table lacks them now, but had them when the row's instant
-    was committed. Rows that `is_dropped` finds were not, because only a repair took them out of use. A delete that a
-    repair has made since is not a later one if it repaired an earlier write."""
+    was committed. Keys of rows that `is_dropped` finds were not deleted, because only a repair took the rows out of
+    use. A delete by a repair has the time of the repaired write, so it may be earlier than the row."""
     absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME, *_ordering(table)).cache()
     found: list[DataFrame] = []
     instants, _ = _instants(absent, COMMIT_TIME)

@@ -144,7 +144,7 @@ def _reconcile(table: HudiTable, metastore: Metastore | Glue, wanted: Wanted, co
             context.checkpoint()
             metastore.change(each.name, each.partitions)
     names = ", ".join(f"{metastore.target.database}.{each.name}" for each in left)
-    raise MetastoreError(f"After the sync it still differs from the table: {names}.")
+    raise MetastoreError(f"After the sync the metastore still differs from the table: {names}.")
 
 
 def _live_partitions(table: HudiTable) -> list[str]:

@@ -78,8 +78,8 @@ class Proof:
         return sorted(counts)
 
     def _groups(self, decided: Decided, apart: DataFrame | None) -> Iterable[tuple[str, int, str, str | None, int]]:
-        """Returns partition path, bucket, instant of the row, instant of the table's row of the key, and number, of the
-        rows to write."""
+        """Returns the numbers of rows to write, each with partition path, bucket, instant of the rows, and instant of
+        the table's rows with the same keys."""
         table, rules, index = self.table, self.table.bucket_rules(), self.table.declared.index
         hash_fields = index.hash_fields if index else ()
 

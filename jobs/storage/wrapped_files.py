@@ -47,7 +47,7 @@ class WrappedFiles(fs.FileSystemHandler):  # type: ignore[misc]
         self._inner.delete_dir_contents(path, missing_dir_ok=missing_dir_ok)
 
     def delete_root_dir_contents(self) -> None:
-        raise OSError("All buckets are never emptied")
+        raise OSError("The buckets of an account are never emptied")
 
     def delete_file(self, path: str) -> None:
         self._inner.delete_file(path)

@@ -115,7 +115,7 @@ class Worker:
         self._stopping.set()
 
     def _start(self) -> None:
-        """Starts the slots as soon as there are resources for their jobs; those of a standby, once it has been
+        """Starts the slots as soon as there are resources for their jobs. A standby starts them only after it was
         called."""
         while not self._presence.is_ready and not self._stopping.wait(0.05):
             self._require_spark()

@@ -31,8 +31,8 @@ _COMPLAIN_SECONDS = 30.0
 
 
 class Presence:
-    """Keeps `info` up to date. Announces it before Spark has started and at each change, but for a standby not before
-    it is `called`.
+    """Keeps `info` up to date. Announces it before Spark has started and at each change. A standby announces nothing
+    before it is `called`.
 
     A worker is ready once a task has run on an executor and as long as it has executors. If executors are allocated
     dynamically, it is ready until a job has waited for executors without success (`starved`).

@@ -187,7 +187,8 @@ def _equal_one(rows: DataFrame, fields: Sequence[str], values: Sequence[tuple[An
 
 
 def _is_split(text: str, fields: int) -> bool:
-    """`KeyGenUtils.extractRecordKeysByFields` takes a record key apart at commas and colons."""
+    """Returns whether `KeyGenUtils.extractRecordKeysByFields`, which takes a record key apart at commas and colons,
+    would take this value apart."""
     return "," in text or (fields > 1 and (":" in text or text in {"__null__", "__empty__"}))
 
 

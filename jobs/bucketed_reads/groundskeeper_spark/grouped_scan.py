@@ -1,8 +1,9 @@
 """Hudi's own read of a table with one task per bucket, and data sets over it with a declared partitioning.
 
-Hudi's relation plans a scan of file slices; the scan's file partitions are replaced by one for each bucket, so
-that Hudi's file group reader, the pushed filters and the pruned columns stay. `HashPartitioning` declares more than is
-true: rows are placed by Hudi's hash, not by Spark's. So no data set with it leaves this package; `sealed` hides it.
+Hudi's relation plans a scan of file slices; the scan's file partitions are replaced by one for each bucket, so that
+Hudi's file group reader, the pushed filters and the pruned columns stay. `HashPartitioning` declares more than is true:
+rows are placed by Hudi's hash, not by Spark's. So no data set with this declaration leaves this package; `sealed` hides
+the declaration.
 """
 
 from __future__ import annotations

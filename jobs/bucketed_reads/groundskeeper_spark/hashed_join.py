@@ -1,6 +1,6 @@
 """Joins by a 64-bit hash of the key, which Spark sorts and looks up faster than texts: a Java class.
 
-Equal keys have equal hashes; that rows with equal hashes have equal keys, too, becomes a condition of the join.
+Equal keys have equal hashes. Different keys may have equal hashes, too, so the join also compares the keys.
 """
 
 SOURCE = """

@@ -66,8 +66,8 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             "files.",
             f"{_MADE_ANEW if has_no_buckets(examined) else ''}A write without the bucket index's options made them"
             " (bulk_insert, insert_overwrite, clustering). A `repair` that names these commits moves their rows to the"
-            " right buckets, and keeps the newest of each key. If no key exists twice, so does a `bucket_index` with"
-            " `adopt`. Otherwise write them again with the options of `writer-options`.",
+            " right buckets, and keeps the newest of each key. If no key exists twice, a `bucket_index` with `adopt`"
+            " moves them, too. Otherwise write them again with the options of `writer-options`.",
         )
     per_bucket = Counter((partition, bucket) for (partition, _), bucket in buckets.items() if bucket is not None)
     if several := [_in(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:

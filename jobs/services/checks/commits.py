@@ -116,8 +116,8 @@ def hidden(examined: Examined) -> Iterator[Finding]:
 
 
 def sized(examined: Examined) -> Iterator[Finding]:
-    """Finds files whose size differs from that in the commit that wrote them, and files of archived commits that are
-    cut off. Before table version 8 several commits append to a log, and the first of them may be archived, so a log
+    """Finds files whose size differs from the size in the commit that wrote them, and files of archived commits that
+    are cut off. Before table version 8 several commits append to a log, and the first of them may be archived, so a log
     must have at least the bytes that the known commits have appended."""
     differing = {}
     appended: Counter[str] = Counter()
@@ -264,8 +264,8 @@ def compactions(examined: Examined) -> Iterator[Finding]:
 
 
 def counted(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that cannot be read, or whose number of rows differs from that in their
-    commits. Reads footers."""
+    """Finds base files of the latest slices that cannot be read, or whose number of rows differs from the number in
+    their commits. Reads footers."""
     expected = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
     based = {
         f"{item.partition}/{name}".lstrip("/"): item.base_file

@@ -242,7 +242,7 @@ def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> 
 
 def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = False) -> Iterator[Commit]:
     """Yields the commits after a change of the number of buckets that may have used an older number. Repaired commits
-    and the repairs are left out. If `proved`, only those whose deletes show that they did."""
+    and the repairs are left out. If `proved`, yields only commits whose deletes show that they did."""
     if not hashing_config.is_in_force(table):
         return
     index = table.declared.index

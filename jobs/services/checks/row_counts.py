@@ -71,13 +71,13 @@ def count_rows(
 ) -> list[PartitionRows]:
     """Reads the key of every row, and counts those that are misplaced or duplicates.
 
-    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A row is elsewhere when its file group is in other partitions only. All rows are read, because a read that is
-    narrowed to a partition may leave such rows out (`rows.of_partitions`). A duplicate is a row beyond the first with
-    the same key in the same partition. `by_listing_of` restricts the count to these partition paths, which are then
-    listed without the metadata table. In a table without meta fields, the values of the key and partition columns are
-    used instead, and no row counts as misplaced, because a row does not name its file. `hash_fields` are by default
-    those of the registered index. Raises KeyWithoutBucketError.
+    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not the bucket
+    of its file. A row is elsewhere when its file group is in other partitions only. All rows are read, because a read
+    that is narrowed to a partition may leave such rows out (`rows.of_partitions`). A duplicate is a row beyond the
+    first with the same key in the same partition. `by_listing_of` restricts the count to these partition paths, which
+    are then listed without the metadata table. In a table without meta fields, the values of the key and partition
+    columns are used instead, and no row counts as misplaced, because a row does not name its file. `hash_fields` are by
+    default those of the registered index. Raises KeyWithoutBucketError.
     """
     index = table.declared.index
     hashed = hash_fields or (index.hash_fields if index else ())
