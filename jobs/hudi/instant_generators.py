@@ -48,9 +48,9 @@ import org.apache.hudi.storage.StoragePathInfo;
 """
 _SOURCE = """
 public class TableClock extends SkewAdjustingTimeGenerator {
-  // In the order of texts LOWEST is before all instants, and HIGHEST after them.
+  // In the order of texts LOWEST is before all instants, and HIGHEST, which is in the year 9999, after them.
   private static final String LOWEST = "0";
-  private static final long HIGHEST = 253370764800000L; // In the year 9999.
+  private static final long HIGHEST = 253370764800000L;
 
   private final transient AtomicReference lastInstant;
   private final transient ThreadLocal asked = new ThreadLocal();

@@ -31,7 +31,6 @@ from jobs.hudi.table import HudiTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 logger = logging.getLogger(__name__)
 
 _HISTORY_OF_SCHEMA = ".hoodie/.schema"  # `HoodieTableMetaClient.SCHEMA_FOLDER_NAME`, below the metadata folder.

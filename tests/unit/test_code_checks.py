@@ -83,6 +83,10 @@ def test_comments_of_java_sources_hold_no_code() -> None:
     assert len(sources) > 5
     comments = [(path, each) for path, text in sources for each in re.findall(r"^ *//(.*)$", text, re.MULTILINE)]
     assert [each for each in comments if re.search(r"[{}]|;$", each[1])] == []
+    behind = [
+        (path, each) for path, text in sources for each in re.findall(r"^ *[^/ \n].*[^:/\n]//.*$", text, re.MULTILINE)
+    ]
+    assert behind == [], "a comment has a line of its own"
 
 
 def test_files_are_short_and_their_docstrings_name_something() -> None:
