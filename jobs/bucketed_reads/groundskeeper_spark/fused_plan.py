@@ -35,9 +35,9 @@ class FusedPlan {
 
   // The executable plan of a query over `scans`, the plans of reads by the ids of their data sets. `areSorted` says
   // that their rows are nearly in the order of their keys.
-  static SparkPlan of(QueryExecution query, Map scans, SQLConf conf, boolean areSorted) {
+  static SparkPlan of(QueryExecution query, Map scans, SQLConf conf, int equalBits) {
     SparkPlan fused = oneAggregate(new FusedPlan(scans, conf).fused(query.executedPlan()));
-    SparkPlan plan = HashedJoin.of(fused, areSorted);
+    SparkPlan plan = HashedJoin.of(fused, equalBits);
     for (int at = 0; at < query.preparations().size(); at++) {
       Rule rule = (Rule) query.preparations().apply(at);
       if (rule instanceof CollapseCodegenStages) {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from groundskeeper_spark import fused_plan, hashed_join, key_order, row_conditions
+from groundskeeper_spark import fused_plan, hashed_join, key_range, row_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -296,9 +296,9 @@ public class BucketedPlan {
     if (planned.toString().contains("Exchange")) {
       return null;
     }
-    boolean areSorted = planned.toString().contains("SortMergeJoin")
-        && KeyOrder.areNearly(samples, user.sparkContext().hadoopConfiguration());
-    SparkPlan plan = FusedPlan.of(query, scans, own.sessionState().conf(), areSorted);
+    int equalBits = planned.toString().contains("SortMergeJoin")
+        ? KeyRange.of(samples, user.sparkContext().hadoopConfiguration()).equalBits() : 0;
+    SparkPlan plan = FusedPlan.of(query, scans, own.sessionState().conf(), equalBits);
     text = plan.toString();
     RDD rdd = FusedPlan.executed(plan, own.sessionState().conf());
     return rows(user, query.analyzed().output(), rdd, new UnknownPartitioning(rdd.getNumPartitions()));
@@ -318,7 +318,7 @@ public class BucketedPlan {
 }
 """
 
-_PARTS = (fused_plan, hashed_join, key_order, row_conditions)
+_PARTS = (fused_plan, hashed_join, key_range, row_conditions)
 _compiling = threading.Lock()
 # An object of the class for each JVM. The objects of single reads are made from it.
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
