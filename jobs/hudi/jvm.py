@@ -289,9 +289,9 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
 
 def told_by(text: str) -> tuple[str, str]:
     """Returns class name and message of an exception, by its text or by the traceback of Python."""
-    said = text.strip()
-    frames = list(_FRAME.finditer(said))
-    name, _, message = said[frames[-1].end() if frames else 0 :].strip().partition(": ")
+    stripped = text.strip()
+    frames = list(_FRAME.finditer(stripped))
+    name, _, message = stripped[frames[-1].end() if frames else 0 :].strip().partition(": ")
     return name, message
 
 

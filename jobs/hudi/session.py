@@ -205,8 +205,8 @@ def _session(options: Mapping[str, str], log: JvmLog | None = None) -> SparkSess
         return SparkSession.builder.config(map=dict(options)).getOrCreate()
     except (Py4JError, PySparkException) as error:
         logger.debug("Spark does not start", exc_info=error)
-        said = first_line(error)
-        raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", said)) from error
+        reason = first_line(error)
+        raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", reason)) from error
     except OSError as error:
         # PySpark itself writes files during the start, too.
         raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", str(error))) from error

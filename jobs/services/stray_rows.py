@@ -318,8 +318,8 @@ def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
     names = _order(table)
     if len(names) != 1:
         return is_older
-    theirs, mine = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
-    by_value = (mine > theirs) | ((mine == theirs) & is_older)
+    of_row, of_delete = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
+    by_value = (of_delete > of_row) | ((of_delete == of_row) & is_older)
     return F.when(F.col(_DELETED_BY).isNull(), is_older).otherwise(by_value)
 
 

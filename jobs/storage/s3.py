@@ -239,13 +239,13 @@ def _number(chosen: Mapping[str, str], name: str, default: int) -> int:
 def _of_bucket(options: Mapping[str, str], bucket: str) -> dict[str, str]:
     """Returns the bucket's options: names without `fs.s3a.`, values stripped, empty ones left out."""
     plain = {name.removeprefix("spark.hadoop."): value.strip() for name, value in options.items()}
-    own = f"fs.s3a.bucket.{bucket}."
+    prefix = f"fs.s3a.bucket.{bucket}."
     chosen = {
         name.removeprefix("fs.s3a."): value
         for name, value in plain.items()
         if name.startswith("fs.s3a.") and not name.startswith("fs.s3a.bucket.")
     }
-    chosen |= {name.removeprefix(own): value for name, value in plain.items() if name.startswith(own)}
+    chosen |= {name.removeprefix(prefix): value for name, value in plain.items() if name.startswith(prefix)}
     return {name: value for name, value in chosen.items() if value}
 
 
