@@ -168,7 +168,7 @@ def start_session(
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
     dropped_objects.remove_together(session)
-    idle_jvm.rest(session)
+    idle_jvm.let_cleaner_wait(session)
     prompt_answers.send_at_once(session)
     task_numbers.begin_anywhere(session)
     _silence_lock_retries(session)

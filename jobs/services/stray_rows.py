@@ -107,7 +107,7 @@ def decide(
         standing = _standing(deletes)
         gone = _deleted(table, standing, strays, now)
         kept = now if gone is None else now.join(gone.select(*KEY), KEY, "left_anti")
-        wins = keys_elsewhere.without_them(table, wins, kept, _is_newer(table))
+        wins = keys_elsewhere.without_overtaken(table, wins, kept, _is_newer(table))
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
         by_value = [F.col(name).desc_nulls_last() for name in _order(table)]
         wins = _first(wins, *by_value, F.col(COMMIT_TIME).desc())
