@@ -64,13 +64,13 @@ class Annotations:
         fields, _, _ = _begin_of_footer(copy.getvalue())
         elements = fields[_SCHEMA].value.values
         for place, element in _placed(elements):
-            annotation = {field: element[field] for field in (_CONVERTED, _LOGICAL) if field in element}
+            own = {field: element[field] for field in (_CONVERTED, _LOGICAL) if field in element}
             if _TYPE in element:
-                is_carried = element[_TYPE].value in _BYTES and not _is_one_of(annotation, _WRITTEN_LEAVES)
+                is_carried = element[_TYPE].value in _BYTES and not _is_one_of(own, _WRITTEN_LEAVES)
             else:
-                is_carried = not _is_one_of(annotation, _WRITTEN_GROUPS)
-            if is_carried and _kind(annotation) != (None, None):
-                found.append((place, write_struct(annotation)))
+                is_carried = not _is_one_of(own, _WRITTEN_GROUPS)
+            if is_carried and _kind(own) != (None, None):
+                found.append((place, write_struct(own)))
         return cls(tuple(found), list_levels.of_schema(elements))
 
     def of_columns(self, names: Collection[str]) -> Annotations:
@@ -94,11 +94,11 @@ class Annotations:
             list_levels.restore(fields, self.lists)
         wanted = dict(self.places)
         for place, element in _placed(fields[_SCHEMA].value.values):
-            annotation = wanted.get(place)
-            if annotation is not None and not (place[2] and _CONVERTED in element):
+            own = wanted.get(place)
+            if own is not None and not (place[2] and _CONVERTED in element):
                 element.pop(_CONVERTED, None)
                 element.pop(_LOGICAL, None)
-                element.update(read_struct(annotation)[0])
+                element.update(read_struct(own)[0])
         # All fields behind the ones that were read stay as they are: a field's number is stored as its distance to the
         # one before. If all were read, the byte that ends them is left.
         footer = write_struct(fields)[:-1] + content[end - bool(self.lists) : -_TAIL]
@@ -143,7 +143,7 @@ def _placed(elements: Sequence[Struct]) -> Iterator[tuple[_Place, Struct]]:
     found: list[tuple[_Place, Struct]] = []
 
     def walk(at: int, leaf: int) -> tuple[int, int]:
-        element, first, number = elements[at], leaf, len(found)
+        element, first, mine = elements[at], leaf, len(found)
         if _TYPE in element:
             found.append(((leaf, leaf + 1, b""), element))
             return at + 1, leaf + 1
@@ -151,7 +151,7 @@ def _placed(elements: Sequence[Struct]) -> Iterator[tuple[_Place, Struct]]:
         at += 1
         for _ in range(element[_CHILDREN].value):
             at, leaf = walk(at, leaf)
-        found[number] = (first, leaf, element[_NAME].value), element
+        found[mine] = (first, leaf, element[_NAME].value), element
         return at, leaf
 
     walk(0, 0)

@@ -57,8 +57,8 @@ def _roll_back(attempt: Attempt[RollbackParams]) -> str:
 
 def _begun(table: HudiTable, client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
     """Returns the pending rollback of the instant by an earlier attempt of this job, or one that nobody works on."""
-    of_job = {each: instant for each, instant in client.pending_rollbacks().items() if each in order.earlier_instants}
-    begun = of_job | old_rollbacks(table, client)
+    own = {each: instant for each, instant in client.pending_rollbacks().items() if each in order.earlier_instants}
+    begun = own | old_rollbacks(table, client)
     return next((rollback for rollback, instant in begun.items() if instant == order.params.instant), None)
 
 
