@@ -219,7 +219,7 @@ def left_out(commits: Sequence[Commit]) -> set[str]:
 
 
 def rounds(table: HudiTable, stale: Sequence[StaleWrite]) -> Iterator[Sequence[StaleWrite]]:
-    """Yields the stale writes, and then those that came while the caller wrote the rows of the ones before."""
+    """Yields the stale writes, and then those that came while the caller wrote the rows of the earlier ones."""
     for _ in range(_MOST_ROUNDS):
         if not stale:
             return

@@ -157,7 +157,7 @@ def _connected(s3: S3, credentials: Credentials) -> fs.FileSystem:
         connect_timeout=s3.connect_seconds,
         request_timeout=s3.request_seconds,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=s3.attempts),
-        # One request instead of three for a small object.
+        # A small object then takes one request instead of three.
         allow_delayed_open=True,
         tls_ca_file_path=s3.ca_file,
     )

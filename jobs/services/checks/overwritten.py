@@ -108,7 +108,7 @@ def _by_rewrites(examined: Examined) -> dict[str, str]:
             written[write.instant] = write.written
         else:
             overwritten.update(dict.fromkeys(write.replaced, write.instant))
-            # The ids of file groups of non-blocking writers return.
+            # Non-blocking writers give new file groups the ids of earlier ones.
             for group in write.written & overwritten.keys():
                 del overwritten[group]
     found = {}
