@@ -23,8 +23,8 @@ class KeyOrder {
     return found;
   }
 
-  // Whether most pages of the first row group begin after the end of the page before. A file that does not tell, such
-  // as a log file or a file with a single page, counts as unordered: only the speed of a join depends on the answer.
+  // Whether most pages of the first row group begin after the end of the one before. A file that does not tell, such as
+  // a log file or a file with a single page, counts as unordered: only the speed of a join depends on the answer.
   private static boolean isNearly(Path file, String key, Configuration conf) {
     try {
       ParquetFileReader reader = ParquetFileReader.open(HadoopInputFile.fromPath(file, conf));
