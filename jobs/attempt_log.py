@@ -35,7 +35,7 @@ class AttemptLog:
 
     def add(self, at: datetime, level: LogLevel, logger: str, message: str) -> None:
         with self._guard:
-            text = _cut(_STACK.sub(self._once, message))
+            text = _cut(_STACK.sub(self._without_repetition, message))
             self._append(LogLine(self._next, at, level, logger[-128:], text))
             while self._characters > _MOST_WAITING:
                 self._characters -= len(self._lines.popleft().message)
@@ -76,7 +76,7 @@ class AttemptLog:
         self._characters += len(line.message)
         self._next = line.number + 1
 
-    def _once(self, found: re.Match[str]) -> str:
+    def _without_repetition(self, found: re.Match[str]) -> str:
         digest = sha256(found[0].rstrip().encode(errors="replace")).digest()
         if digest in self._stacks:
             return "\t(a stack trace that this log has already)\n"

@@ -47,7 +47,7 @@ def json_of(value: object) -> Any:
 def converted(value: object, kind: type[Converted], *, strict: bool = True, from_attributes: bool = False) -> Converted:
     """Returns a value as this struct or dataclass. Raises msgspec.ValidationError.
 
-    msgspec 0.22 describes a type at its first use. A second thread that uses the type then crashes the interpreter.
+    msgspec 0.22 describes a type at its first use. If a second thread uses the type meanwhile, the interpreter crashes.
     """
     if kind not in _described:
         with _describing, suppress(msgspec.ValidationError):

@@ -65,7 +65,7 @@ class Decoder:
             if column is not None:
                 columns.append(column)
         if not np.array_equal(places, ends):
-            raise _hostile()
+            raise _misfit()
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -107,7 +107,7 @@ class _Reader:
         null = branch == 2 * (kind.null_branch or 0)
         some = int(np.count_nonzero(null))
         if int(np.count_nonzero(branch == 2 - 2 * (kind.null_branch or 0))) + some != len(at):
-            raise _hostile()
+            raise _misfit()
         if not some:
             return self._value(kind, at, wanted)
         present = np.flatnonzero(~null)
@@ -136,7 +136,7 @@ class _Reader:
         if name == "boolean":
             found = self._bytes[at]
             if len(found) and int(found.max()) > 1:
-                raise _hostile()
+                raise _misfit()
             return (pa.array(found.astype(np.bool_)) if wanted else None), self._checked(at + 1)
         if name == "fixed":
             behind = self._checked(at + kind.size)
@@ -144,7 +144,7 @@ class _Reader:
         if name == "enum":
             numbers, at = self._numbers(at)
             if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(kind.symbols):
-                raise _hostile()
+                raise _misfit()
             return (pa.array(kind.symbols, pa.string()).take(pa.array(numbers)) if wanted else None), at
         if name == "record":
             return self._record(kind, at, wanted)
@@ -173,7 +173,7 @@ class _Reader:
             at[open_lists] = places
             # Every entry has at least one byte (`avro_types`), so this bounds their number.
             if (entries < 0).any() or (entries > self._limit - places).any():
-                raise _hostile()
+                raise _misfit()
             counts[open_lists] += entries
             open_lists = open_lists[entries > 0]
             left = entries[entries > 0]
@@ -196,7 +196,7 @@ class _Reader:
         lengths, starts = self._numbers(at)
         # No sum of lengths within this limit overflows.
         if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= self._limit:
-            raise _hostile()
+            raise _misfit()
         ends = self._checked(starts + lengths)
         if not wanted:
             return None, ends
@@ -256,7 +256,7 @@ class _Reader:
             ninth, tenth = self._bytes[at[long] + 8], self._bytes[at[long] + 9]
             more = ninth > 127
             if (tenth[more] > 1).any():
-                raise _hostile()
+                raise _misfit()
             groups[long] |= (ninth & 127).astype(_U) << _U(56)
             groups[long[more]] |= tenth[more].astype(_U) << _U(63)
             sizes[long] = 9 + more
@@ -265,7 +265,7 @@ class _Reader:
 
     def _checked(self, at: Places) -> Places:
         if len(at) and int(at.max()) > self._limit:
-            raise _hostile()
+            raise _misfit()
         return at
 
 
@@ -274,7 +274,7 @@ def _of_numbers(kind: AvroType, numbers: Places) -> pa.Array:
     if kind.kind != "long":
         stored = numbers.astype(np.int32)
         if not np.array_equal(stored, numbers):
-            raise _hostile()
+            raise _misfit()
     values = pa.Array.from_buffers(kind.arrow, len(numbers), [None, pa.py_buffer(stored)], 0)
     if pa.types.is_time(kind.arrow):
         _require_valid(values)
@@ -306,5 +306,5 @@ def _require_valid(values: pa.Array) -> None:
         ) from None
 
 
-def _hostile() -> NotProvedError:
+def _misfit() -> NotProvedError:
     return NotProvedError("a log block's records do not fit their schema")

@@ -221,7 +221,7 @@ class BloomFilter:
 
     def _places(self, keys: pa.Array) -> Iterator[tuple[Numbers, Numbers]]:
         """Yields the numbers of some keys, and for each of them the place of one bit; every key comes once for each
-        hash. Each yield overwrites the arrays of the one before."""
+        hash. Each yield overwrites the arrays of the yield before."""
         bits = np.uint32(self._kind.bits)
         for first in range(0, len(keys), _BLOCK_KEYS):
             block = _block(keys.slice(first, _BLOCK_KEYS))

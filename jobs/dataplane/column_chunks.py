@@ -122,9 +122,9 @@ class RawFile:
                 if not self._block:
                     raise OSError(f"the file ends before byte {start}")
             begin = start - self._block_at
-            some = memoryview(self._block)[begin : begin + end - start]
-            yield some
-            start += len(some)
+            part = memoryview(self._block)[begin : begin + end - start]
+            yield part
+            start += len(part)
 
     def content(self, start: int, length: int) -> bytes:
         """Returns the bytes of a range before the footer, without losing the block that `blocks` is in."""

@@ -106,8 +106,8 @@ class _Steps:
 
     def places(self, column: pa.ChunkedArray) -> NDArray[np.uint64]:
         """Returns the step of each value: the last one whose first value does not come after it."""
-        both = pa.chunked_array([self.values, *column.chunks])
-        order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")]).to_numpy()
+        joined = pa.chunked_array([self.values, *column.chunks])
+        order = pc.sort_indices(joined, sort_keys=[("", "ascending", "at_start")]).to_numpy()
         # The order is stable, so the first value of a step comes before equal values.
         places = np.cumsum(order < len(self.values)) - 1
         found = np.empty(len(order), np.uint64)
@@ -121,8 +121,8 @@ _BATCH = 65_536
 def _with_new_ranks(column: pa.Array, last: pa.Array | None = None) -> pa.Table:
     """Returns each distinct value once, in order. If `last` is given, the values are in order already, and `last` is
     left out."""
-    both = pa.concat_arrays([last, column]) if last is not None else column
-    order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")])
-    ranks = dense_ranks(pa.chunked_array([both])).astype(np.int64)[order.to_numpy()]
+    joined = pa.concat_arrays([last, column]) if last is not None else column
+    order = pc.sort_indices(joined, sort_keys=[("", "ascending", "at_start")])
+    ranks = dense_ranks(pa.chunked_array([joined])).astype(np.int64)[order.to_numpy()]
     is_new = np.diff(ranks, prepend=ranks[:1] if last is not None else -1) != 0
-    return pa.table({_VALUE: both.take(order.filter(pa.array(is_new)))})
+    return pa.table({_VALUE: joined.take(order.filter(pa.array(is_new)))})

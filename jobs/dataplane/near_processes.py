@@ -57,8 +57,8 @@ class _Pool:
                 most = min(os.cpu_count() or 1, _MOST_PROCESSES)
                 # Only this process has the other end of the pipe, so the pipe is closed when this process ends in any
                 # way.
-                theirs, self._ours = _forks.Pipe(duplex=False)
-                self._executor = ProcessPoolExecutor(most, mp_context=_forks, initializer=_begin, initargs=(theirs,))
+                child_end, self._ours = _forks.Pipe(duplex=False)
+                self._executor = ProcessPoolExecutor(most, mp_context=_forks, initializer=_begin, initargs=(child_end,))
             return self._executor
 
     def forget(self, broken: ProcessPoolExecutor) -> None:

@@ -80,13 +80,13 @@ class Rehash:
         source.
         """
         direct: list[Family] = []
-        once: list[Family] = []
-        twice: list[Family] = []
+        one_step: list[Family] = []
+        two_steps: list[Family] = []
         for family in families_of(chosen, self.buckets):
             size = family.size
             is_twice = way is Way.THROUGH_MULTIPLE and size.has_two_ways
-            (direct if size.is_direct else twice if is_twice else once).append(family)
-        return self._split(direct, self.buckets) + self._once(once, outputs) + self._twice(twice)
+            (direct if size.is_direct else two_steps if is_twice else one_step).append(family)
+        return self._split(direct, self.buckets) + self._in_one_step(one_step, outputs) + self._in_two_steps(two_steps)
 
     def _split(
         self, families: Sequence[Family], buckets: BucketChange, *, all_merged: bool = False
@@ -104,13 +104,13 @@ class Rehash:
             all_merged=all_merged,
         )
 
-    def _once(self, families: Sequence[Family], outputs: int) -> list[WrittenFile]:
+    def _in_one_step(self, families: Sequence[Family], outputs: int) -> list[WrittenFile]:
         uniform, mixed, read = self._sorted_out(families)
         paths = self._settled(mixed, read)
         whole = [(self._source(family.slices, self.buckets, paths), family.size.bytes) for family in uniform + mixed]
         return self._written(in_parts(whole, outputs), read)
 
-    def _twice(self, families: Sequence[Family]) -> list[WrittenFile]:
+    def _in_two_steps(self, families: Sequence[Family]) -> list[WrittenFile]:
         uniform, mixed, read = self._sorted_out(families)
         finer = replace(self.buckets, to_finer=True)
         at_once = [family for family in mixed if family.outputs <= MOST_OUTPUTS]

@@ -150,8 +150,8 @@ class _Taken:
         numbers, firsts = np.unique(chunks[sorting], return_index=True)
         starts = np.concatenate([np.zeros(1, np.int64), ends])
         parts = tuple(
-            (number, pa.array(places[some] - starts[number]))
-            for number, some in zip(numbers.tolist(), np.split(sorting, firsts[1:]), strict=False)
+            (number, pa.array(places[members] - starts[number]))
+            for number, members in zip(numbers.tolist(), np.split(sorting, firsts[1:]), strict=False)
         )
         order = np.empty(len(places), np.int64)
         order[sorting] = np.arange(len(places))

@@ -149,13 +149,13 @@ class Routes:
         located = _buckets_of_files(batch.column(batch.schema.get_field_index(FILE_NAME)))
         paths = batch.column(batch.schema.get_field_index(PARTITION_PATH)).dictionary_encode()
         for number, partition in enumerate(paths.dictionary.to_pylist()):
-            here = paths.indices.to_numpy(zero_copy_only=False) == number
+            in_partition = paths.indices.to_numpy(zero_copy_only=False) == number
             buckets = (codes & 0x7FFFFFFF) % self.old[partition]
             if self.by_file:
                 buckets = np.where(located < 0, buckets, located)
-            for bucket in np.unique(buckets[here]).tolist():
+            for bucket in np.unique(buckets[in_partition]).tolist():
                 key = (partition, bucket)
-                mask = here & (buckets == bucket)
+                mask = in_partition & (buckets == bucket)
                 elsewhere = (located[mask] >= 0) & (located[mask] != bucket)
                 if key not in self.known or elsewhere.any():
                     raise RefusedError([misplaced(partition, bucket)])

@@ -119,7 +119,7 @@ class SplitWriter(AbstractContextManager["SplitWriter"]):
             self._add_where_it_is(batch, self._work.leaves_out)
             return
         if self._source.only:
-            batch = self._own(batch, source)
+            batch = self._rows_of_task(batch, source)
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         if len(self._outputs) == 1 and not self._work.hash_fields:
             self._read += KeyDigest.of(keys)
@@ -165,14 +165,14 @@ class SplitWriter(AbstractContextManager["SplitWriter"]):
         self._by_bucket[source.bucket].add(rows)
         self._flush_what_is_large()
 
-    def _own(self, batch: pa.RecordBatch, source: Source) -> pa.RecordBatch:
+    def _rows_of_task(self, batch: pa.RecordBatch, source: Source) -> pa.RecordBatch:
         """Returns the rows for the files of this task. Raises `RefusedError` for a row of another slice."""
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         finer = bucket_hash.bucket_ids(keys, self._work.hash_fields, source.modulus)
         if not np.isin(finer, source.residues).all():
             raise RefusedError([misplaced(source.partition, source.bucket)])
-        own = [residue for residue in source.residues if source.child(residue) in self._by_bucket]
-        return batch.filter(pa.array(np.isin(finer, own)))
+        wanted = [residue for residue in source.residues if source.child(residue) in self._by_bucket]
+        return batch.filter(pa.array(np.isin(finer, wanted)))
 
     def _flush_what_is_large(self) -> None:
         """Writes row groups, or spills rows that are to be sorted to the disk."""

@@ -65,8 +65,8 @@ def of_files(
     values of such a column in rows from before the instant. Only the results of some files are in memory at once."""
     what = "reading the columns of base files"
     for start in range(0, len(paths), _FILES_OF_JOB):
-        some = paths[start : start + _FILES_OF_JOB]
-        pieces = [((storage, path, before.get(path, {})), _FOOTER_BYTES) for path in some]
+        chosen = paths[start : start + _FILES_OF_JOB]
+        pieces = [((storage, path, before.get(path, {})), _FOOTER_BYTES) for path in chosen]
         yield from run_tasks(table, what, columns_of, pieces, context, of_task=_FILES_OF_TASK)
 
 

@@ -316,10 +316,10 @@ def _select(block: _Block, parts: _Parts, fields: tuple[str, ...]) -> Mask:
 def _spelled(units: Units, starts: Ints, ends: Ints, word: str) -> Mask:
     """Which of the substrings are `word`."""
     letters = np.frombuffer(word.encode("utf-16-le"), np.dtype("<u2"))
-    same: Mask = ends - starts == len(letters)
-    candidates = np.flatnonzero(same)
+    is_word: Mask = ends - starts == len(letters)
+    candidates = np.flatnonzero(is_word)
     for place, letter in enumerate(letters):
         candidates = candidates[units[starts[candidates] + place] == letter]
-    same[:] = False
-    same[candidates] = True
-    return same
+    is_word[:] = False
+    is_word[candidates] = True
+    return is_word

@@ -165,8 +165,8 @@ def refusals(lock: TableLock, allowed_classes: Collection[str] = (), *, base_pat
         yield from _unknown(lock.options, _OF_ALL | _OPTIONS[provider])
     elif provider in allowed_classes:
         # The options of a user's own class are not known here.
-        own = {key: Form.TEXT for key in lock.options if re.fullmatch(r"hoodie\.write\.lock\.[\w.-]+", key, re.ASCII)}
-        yield from _unknown(lock.options, own | _OF_ALL)
+        given = {key: Form.TEXT for key in lock.options if re.fullmatch(r"hoodie\.write\.lock\.[\w.-]+", key, re.ASCII)}
+        yield from _unknown(lock.options, given | _OF_ALL)
     else:
         yield Refusal("lock.provider", "it is not one of Hudi's lock providers", EXTEND_CLASSES)
     if provider == IN_STORAGE and not bundle_of(lock, base_path):

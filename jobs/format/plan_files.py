@@ -76,7 +76,7 @@ def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> 
     gone = sorted(set(files) - set(there))
     if not gone:
         return []
-    return [PLAN_FILES_GONE.because(f"instant {instant}: {_some(gone)}")]
+    return [PLAN_FILES_GONE.because(f"instant {instant}: {_first_few(gone)}")]
 
 
 def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]) -> list[Problem]:
@@ -87,7 +87,7 @@ def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]
     gone = sorted(set(groups) & set(replaced))
     if not gone:
         return []
-    return [PLAN_OVERTAKEN.because(f"instant {instant}: {_some(gone)}")]
+    return [PLAN_OVERTAKEN.because(f"instant {instant}: {_first_few(gone)}")]
 
 
 def deletes_needed(
@@ -96,34 +96,34 @@ def deletes_needed(
     """Returns the refusals of a clean that deletes needed files (Hudi #19290). `planned` and `saved` are the files of
     pending plans and of savepoints, by instant."""
     by_plans = [
-        CLEAN_DELETES_FILES_OF_PLAN.because(f"{where} deletes, of plan {instant}: {_some(both)}")
-        for instant, both in _common(deleted, planned)
+        CLEAN_DELETES_FILES_OF_PLAN.because(f"{where} deletes, of plan {instant}: {_first_few(needed)}")
+        for instant, needed in _common(deleted, planned)
     ]
     by_savepoints = [
-        CLEAN_DELETES_FILES_OF_SAVEPOINT.because(f"{where} deletes, of savepoint {instant}: {_some(both)}")
-        for instant, both in _common(deleted, saved)
+        CLEAN_DELETES_FILES_OF_SAVEPOINT.because(f"{where} deletes, of savepoint {instant}: {_first_few(needed)}")
+        for instant, needed in _common(deleted, saved)
     ]
     return by_plans + by_savepoints
 
 
 def _common(deleted: Collection[File], needed: Mapping[str, Collection[File]]) -> Iterator[tuple[str, list[File]]]:
     for instant, files in needed.items():
-        if both := sorted(set(deleted) & set(files)):
-            yield instant, both
+        if common := sorted(set(deleted) & set(files)):
+            yield instant, common
 
 
 def deletes_latest(where: str, deleted: Collection[File], latest: Collection[File]) -> list[Problem]:
     """Returns the refusal of a clean that deletes files of the latest file slices, which every reader reads."""
-    both = sorted(set(deleted) & set(latest))
-    if not both:
+    needed = sorted(set(deleted) & set(latest))
+    if not needed:
         return []
-    return [CLEAN_DELETES_LATEST_FILES.because(f"{where}: {_some(both)}")]
+    return [CLEAN_DELETES_LATEST_FILES.because(f"{where}: {_first_few(needed)}")]
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _some(items: Collection[tuple[str, str]]) -> str:
+def _first_few(items: Collection[tuple[str, str]]) -> str:
     named = ", ".join("/".join(part for part in item if part) for item in list(items)[:_NAMED])
     return f"{named} and {len(items) - _NAMED} more" if len(items) > _NAMED else named

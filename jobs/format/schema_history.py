@@ -38,14 +38,14 @@ class SchemaHistory:
     @cached_property
     def names(self) -> dict[int, set[str]]:
         """All names that each column has had, by its id."""
-        return self._all(0)
+        return self._all_by_id(0)
 
     @cached_property
     def kinds(self) -> dict[int, set[str]]:
         """All types that each column has had, by its id."""
-        return self._all(1)
+        return self._all_by_id(1)
 
-    def _all(self, part: int) -> dict[int, set[str]]:
+    def _all_by_id(self, part: int) -> dict[int, set[str]]:
         found = defaultdict(set)
         for _, columns in self.versions:
             for number, column in columns.items():

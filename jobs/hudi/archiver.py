@@ -68,9 +68,9 @@ class Archiver(ClientPart):
         with translated("planning the archival"):
             archiver = self._open()
             # Hudi has no dry run of an archival.
-            method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
+            method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._empty_array("Class"))
             method.setAccessible(True)
-            found = method.invoke(archiver, self._no("Object"))
+            found = method.invoke(archiver, self._empty_array("Object"))
             # The result is a stream before table version 8. Python cannot see this from the object, because py4j
             # accepts any method name.
             stream = found if self._table.version < WITH_COMPLETION_TIMES else found.stream()
@@ -98,7 +98,7 @@ class Archiver(ClientPart):
         archivers = self._jvm.hudi.client.timeline.TimelineArchivers
         return archivers.getInstance(meta.getTimelineLayoutVersion(), self._config, table)
 
-    def _no(self, kind: str) -> Any:
+    def _empty_array(self, kind: str) -> Any:
         """Returns an empty Java array, for reflection."""
         gateway: Any = self._jvm.spark.sparkContext._gateway
         return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 0)

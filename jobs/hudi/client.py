@@ -166,7 +166,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         """Completes the instant; the lock must be held. Raises IndexesChangedError as `commit_replacement` does.
 
         `require` raises if another attempt has begun the plan anew. The check comes last, because Hudi (1.2.0) would
-        complete an instant that has completed already once more.
+        complete a completed instant once more.
         """
         self._table.clock.verify(instant)
         commit = span("commit", hudi__instant=instant)

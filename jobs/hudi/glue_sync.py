@@ -111,9 +111,9 @@ class Glue:
 
     def change(self, name: str, changes: PartitionChanges) -> None:
         """Adds, moves and drops partitions, without touching their files."""
-        of_table = self._of(name)
-        for some in _batches(changes.dropped, _DELETED_AT_ONCE):
-            dropped = [{"Values": list(values)} for values in some]
+        of_table = self._of_table(name)
+        for batch in _batches(changes.dropped, _DELETED_AT_ONCE):
+            dropped = [{"Values": list(values)} for values in batch]
             self._client.call_for_many(
                 "batch_delete_partition", "EntityNotFoundException", **of_table, PartitionsToDelete=dropped
             )
@@ -159,10 +159,10 @@ class Glue:
         )
 
     def _change_partitions(self, name: str, changed: Mapping[tuple[str, ...], Mapping[str, Any]]) -> None:
-        for some in _batches(changed.items(), _CREATED_AT_ONCE):
-            entries = [{"PartitionValueList": list(values), "PartitionInput": new} for values, new in some]
+        for batch in _batches(changed.items(), _CREATED_AT_ONCE):
+            entries = [{"PartitionValueList": list(values), "PartitionInput": new} for values, new in batch]
             self._client.call_for_many(
-                "batch_update_partition", "EntityNotFoundException", **self._of(name), Entries=entries
+                "batch_update_partition", "EntityNotFoundException", **self._of_table(name), Entries=entries
             )
 
     def _replace(self, found: Mapping[str, Any], **changes: Any) -> None:
@@ -240,7 +240,7 @@ class Glue:
     def _database(self) -> str:
         return self.target.database.lower()
 
-    def _of(self, name: str) -> dict[str, str]:
+    def _of_table(self, name: str) -> dict[str, str]:
         """Returns the arguments that name a table. Glue keeps all names in lower case."""
         return {"DatabaseName": self._database, "TableName": name.lower()}
 
@@ -249,7 +249,9 @@ class Glue:
         return None if found is None else found["Table"]
 
     def _partitions(self, name: str) -> Iterator[dict[str, Any]]:
-        for page in self._client.pages("get_partitions", "Partitions", **self._of(name), ExcludeColumnSchema=True):
+        for page in self._client.pages(
+            "get_partitions", "Partitions", **self._of_table(name), ExcludeColumnSchema=True
+        ):
             yield from page
 
 
@@ -274,5 +276,5 @@ def _as_s3(path: str) -> str:
 
 def _batches(items: Iterable[Any], most: int) -> Iterator[list[Any]]:
     source = iter(items)
-    while some := list(islice(source, most)):
-        yield some
+    while batch := list(islice(source, most)):
+        yield batch

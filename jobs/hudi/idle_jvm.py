@@ -38,7 +38,7 @@ def spark_options(master: str, options: Mapping[str, str]) -> dict[str, str]:
     return {_HEARTBEAT: _HEARTBEAT_SECONDS} if is_free else {}
 
 
-def rest(session: SparkSession) -> None:
+def let_cleaner_wait(session: SparkSession) -> None:
     """Lets Spark's cleaner wait longer for objects to clean. The wait ends with the first such object, however long it
     may be; Spark has no option for it."""
     jvm: Any = jvm_of(session)

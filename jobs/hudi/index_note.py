@@ -25,15 +25,15 @@ def keep(table: HudiTable) -> Indexes:
     an index, the table's definition is taken. The lock must be held."""
     now, left = indexes_of(table), _read(table)
     file_groups = {**left.file_groups, **_file_groups(table)}
-    both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored}, file_groups)
-    if both != left:
+    merged = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored}, file_groups)
+    if merged != left:
         content = {
-            "partitions": sorted(both.partitions),
-            "indexDefinitions": both.stored,
-            "fileGroups": both.file_groups,
+            "partitions": sorted(merged.partitions),
+            "indexDefinitions": merged.stored,
+            "fileGroups": merged.file_groups,
         }
         write_object(table.jvm, table.storage, _path(table), content, _WHAT)
-    return both
+    return merged
 
 
 def unbuilt(table: HudiTable) -> Indexes | None:

@@ -293,7 +293,7 @@ def _new(loader: Any, name: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _of(java: Any) -> InstantGenerators:
+def _generators_of(java: Any) -> InstantGenerators:
     return InstantGenerators(java)
 
 
@@ -303,4 +303,4 @@ _making = threading.Lock()
 def instant_generators(jvm: Jvm) -> InstantGenerators:
     """Returns the generators of this JVM; the first call takes about a second."""
     with _making:
-        return _of(jvm.java)
+        return _generators_of(jvm.java)

@@ -279,7 +279,7 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
     """Yields class name and message of the Java exception and of its causes, outermost first."""
     if isinstance(error, CapturedException) and error._origin is None:
         # PySpark gives some exceptions, such as that of a Python worker, only as a text.
-        yield told_by(error.desc or "")
+        yield class_and_message(error.desc or "")
         return
     thrown: Any = None
     if isinstance(error, Py4JJavaError):
@@ -293,11 +293,11 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
         seen += 1
 
 
-def told_by(text: str) -> tuple[str, str]:
+def class_and_message(text: str) -> tuple[str, str]:
     """Returns class name and message of an exception, by its text or by the traceback of Python."""
-    said = text.strip()
-    frames = list(_FRAME.finditer(said))
-    name, _, message = said[frames[-1].end() if frames else 0 :].strip().partition(": ")
+    stripped = text.strip()
+    frames = list(_FRAME.finditer(stripped))
+    name, _, message = stripped[frames[-1].end() if frames else 0 :].strip().partition(": ")
     return name, message
 
 

@@ -100,7 +100,7 @@ def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) ->
     groups = plan_files.read_by(plan.content)
     files = [file for each in groups.values() for file in each]
     problems = plan_files.overtaken(plan.instant, groups, replaced) if plan.action in CLUSTERING_ACTIONS else []
-    return problems or plan_files.files_gone(plan.instant, files, _there(table, files))
+    return problems or plan_files.files_gone(plan.instant, files, _existing(table, files))
 
 
 def check_cleans(table: HudiTable, new: CleanPlan | None = None) -> None:
@@ -155,7 +155,7 @@ def _dropped(table: HudiTable, clean: Plan) -> frozenset[File]:
     return frozenset((partition, name) for partition in partitions for name in table.files_in(partition))
 
 
-def _there(table: HudiTable, files: Iterable[File]) -> set[File]:
+def _existing(table: HudiTable, files: Iterable[File]) -> set[File]:
     """Returns the files in the partitions of `files`."""
     partitions = sorted({partition for partition, _ in files})
     return {(partition, name) for partition in partitions for name in table.files_in(partition)}

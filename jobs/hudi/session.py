@@ -168,7 +168,7 @@ def start_session(
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
     dropped_objects.remove_together(session)
-    idle_jvm.rest(session)
+    idle_jvm.let_cleaner_wait(session)
     prompt_answers.send_at_once(session)
     task_numbers.begin_anywhere(session)
     _silence_lock_retries(session)
@@ -205,8 +205,8 @@ def _session(options: Mapping[str, str], log: JvmLog | None = None) -> SparkSess
         return SparkSession.builder.config(map=dict(options)).getOrCreate()
     except (Py4JError, PySparkException) as error:
         logger.debug("Spark does not start", exc_info=error)
-        said = first_line(error)
-        raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", said)) from error
+        reason = first_line(error)
+        raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", reason)) from error
     except OSError as error:
         # PySpark itself writes files during the start, too.
         raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", str(error))) from error

@@ -26,7 +26,7 @@ class SliceListing:
         self._slices: list[FileSlice] = []
         # The completed instants when `_slices` were listed, and whether the metadata table was used.
         self._listed_at: tuple[frozenset[str], bool] | None = None
-        # An open reader, the value of `_at` when it was opened, and the partition paths by it.
+        # An open reader, the value of `_state_at` when it was opened, and the partition paths by it.
         self._open: Any = None
         self._opened_at: tuple[frozenset[str], bool] | None = None
         self._paths: list[str] | None = None
@@ -38,12 +38,12 @@ class SliceListing:
         slices are listed with it, and it is yielded again, unless an instant completes; so the metadata table is read
         only once."""
         instants = self._table.instants()
-        if self._open is not None and self._at(instants) == self._opened_at:
+        if self._open is not None and self._state_at(instants) == self._opened_at:
             yield self._open
             return
         if not self._table.is_taken_as_unchanged:
             self._table.reload()
-        at, before = self._at(instants), (self._open, self._opened_at, self._paths)
+        at, before = self._state_at(instants), (self._open, self._opened_at, self._paths)
         with listing(self._table, from_metadata=at[1]) as reader:
             self._open, self._opened_at, self._paths = reader, at, None
             try:
@@ -53,7 +53,7 @@ class SliceListing:
 
     def partitions(self) -> list[str]:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-        if self._open is not None and self._at(self._table.instants()) == self._opened_at:
+        if self._open is not None and self._state_at(self._table.instants()) == self._opened_at:
             return self._partitions_by(self._open)
         with listing(self._table, from_metadata=self._table.is_listed_by_metadata) as reader:
             return self._partitions_by(reader)
@@ -78,7 +78,7 @@ class SliceListing:
         # The instants are read before the listing, because an instant that completes during the listing may be seen
         # only in part, and has to cause a new listing.
         instants = self._table.instants()
-        at = self._at(instants)
+        at = self._state_at(instants)
         if at != self._listed_at:
             if at != self._opened_at and not self._table.is_taken_as_unchanged:
                 self._table.reload()
@@ -93,7 +93,7 @@ class SliceListing:
         with self.reading() as reader:
             return self.listed(from_metadata=self._table.is_listed_by_metadata, by=reader, only=partitions)
 
-    def _at(self, instants: Sequence[Instant]) -> tuple[frozenset[str], bool]:
+    def _state_at(self, instants: Sequence[Instant]) -> tuple[frozenset[str], bool]:
         completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
         return completed, self._table.is_listed_by_metadata
 

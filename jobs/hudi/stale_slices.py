@@ -177,8 +177,8 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
             old = _base_file(table, group, before)
             with translated("comparing base files"):
                 before_and_now = [old, f"{table.base_path}/{written[-1]}"]
-                had, has = (base_files.read(table, [path]).select(RECORD_KEY) for path in before_and_now)
-                keys = [row[0] for row in had.subtract(has).collect()]
+                old_keys, new_keys = (base_files.read(table, [path]).select(RECORD_KEY) for path in before_and_now)
+                keys = [row[0] for row in old_keys.subtract(new_keys).collect()]
         except (FilesGoneError, HudiError) as error:
             if _has_files(commit, group, table.files_in(group[0])):
                 raise  # Deletes that cannot be read for another reason must not count as none.

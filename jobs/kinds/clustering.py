@@ -47,7 +47,7 @@ class GivenClusteringParams(Parameters, frozen=True, kw_only=True):
 
 class ClusteringResult(ReplacementResult, frozen=True, kw_only=True):
     plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
-    completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
+    completed_before: Annotated[Texts, Spec("Plans that had completed before the job")] = UNSET
     gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
     scheduled: Annotated[Flag, Spec("Always false, because a job with `plans` schedules none")] = UNSET
     inside_buckets: Annotated[Flag, Spec("Whether rows were ordered inside each bucket")] = UNSET

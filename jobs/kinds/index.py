@@ -121,9 +121,7 @@ class IndexResult(KindResult, frozen=True, kw_only=True):
     differences: Annotated[Many[IndexDifference], Spec("Differences from the rows")] = UNSET
     indexes: Annotated[Many[IndexShown], Spec("The indexes of the table")] = UNSET
     locked_seconds: Annotated[Number, Spec("Time for which the table's lock was held")] = UNSET
-    undone: Annotated[Flag, Spec("Whether an index that was left half built or half dropped was removed before")] = (
-        UNSET
-    )
+    undone: Annotated[Flag, Spec("Whether the job first removed an index that was half built or half dropped")] = UNSET
 
 
 KIND = Kind(

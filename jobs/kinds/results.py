@@ -268,7 +268,7 @@ class SlicesMerged(Part, frozen=True, kw_only=True):
 class KeyProof(Part, frozen=True, kw_only=True):
     """The comparison of the record keys before and after"""
 
-    rows_before: Annotated[int, Spec("Rows in the base files before")]
+    rows_before: Annotated[int, Spec("Rows in the base files before the job")]
     key_digest_before: Annotated[str, Spec("Digest of the keys of these rows")]
     inserted: Annotated[int, Spec("Keys that only the logs have")]
     deleted: Annotated[int, Spec("Keys that the logs delete")]
@@ -303,7 +303,7 @@ class PlansResult(KindResult, frozen=True, kw_only=True):
     """The result of a job that can execute given plans."""
 
     plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
-    completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
+    completed_before: Annotated[Texts, Spec("Plans that had completed before the job")] = UNSET
     gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
     scheduled: Annotated[Flag, Spec("Always false, because a job with `plans` schedules none")] = UNSET
 

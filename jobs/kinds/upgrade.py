@@ -38,19 +38,19 @@ class UpgradeResult(KindResult, frozen=True, kw_only=True):
     bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
     rows: Annotated[Count, Spec("Number of rows, the same before and after")] = UNSET
     key_digest: Annotated[Text, Spec("Digest of all record keys, the same before and after")] = UNSET
-    from_version: Annotated[Count, Spec("The table version before")] = UNSET
-    to_version: Annotated[Count, Spec("The table version afterwards")] = UNSET
+    from_version: Annotated[Count, Spec("The table version before the change")] = UNSET
+    to_version: Annotated[Count, Spec("The table version after the change")] = UNSET
     needs_hudi: Annotated[Text, Spec("The oldest Hudi that reads and writes this version", examples=("1.1",))] = UNSET
     excluded: Annotated[Texts, Spec("Declared writers and readers that cannot use this version")] = UNSET
     properties: Annotated[Many[ChangedProperty], Spec("Properties that change")] = UNSET
     instants: Annotated[Count, Spec("Instants on the active timeline whose files move to another folder")] = UNSET
     archived_instants: Annotated[Count, Spec("Archived instants that are written in another format")] = UNSET
-    file_groups_with_logs: Annotated[Count, Spec("File groups with logs, which are compacted before")] = UNSET
-    indexes: Annotated[Texts, Spec("Partitions of the metadata table before")] = UNSET
+    file_groups_with_logs: Annotated[Count, Spec("File groups with logs, which are compacted first")] = UNSET
+    indexes: Annotated[Texts, Spec("Partitions of the metadata table before the change")] = UNSET
     indexes_dropped: Annotated[Texts, Spec("Indexes that the version does not know, which are dropped")] = UNSET
     backup_files: Annotated[Count, Spec("Files that the backup copies")] = UNSET
     backup_bytes: Annotated[Count, Spec("Size of these files in bytes")] = UNSET
-    undone: Annotated[Flag, Spec("Whether an upgrade that had not ended was undone before")] = UNSET
+    undone: Annotated[Flag, Spec("Whether the job first undid an upgrade that had not ended")] = UNSET
 
 
 KIND = Kind(

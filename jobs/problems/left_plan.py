@@ -47,7 +47,9 @@ class LeftPlan:
 def advice(plans: Iterable[LeftPlan], table: str, *, has_buckets: bool) -> str:
     """Returns what to do about these plans, in sentences with the commands. `table` is the table's name or id."""
     alike = groupby(sorted(plans, key=lambda each: each.kind), key=lambda each: each.kind)
-    found = (_of(kind, [each.instant for each in of_kind], table, has_buckets=has_buckets) for kind, of_kind in alike)
+    found = (
+        _about(kind, [each.instant for each in of_kind], table, has_buckets=has_buckets) for kind, of_kind in alike
+    )
     return " ".join(found)
 
 
@@ -56,7 +58,7 @@ def take_over(job: str, instants: Sequence[str], table: str) -> str:
     return _command(job, table, plans=list(instants), take_over=True)
 
 
-def _of(kind: tuple[str, bool, Maker], instants: list[str], table: str, *, has_buckets: bool) -> str:
+def _about(kind: tuple[str, bool, Maker], instants: list[str], table: str, *, has_buckets: bool) -> str:
     action, has_begun, maker = kind
     them = "it" if len(instants) == 1 else "them"
     if action == "logcompaction":

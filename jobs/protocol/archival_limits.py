@@ -131,8 +131,8 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Archiva
     newest = newest_positions((each.write.instant, each.extra) for each in commits)
     for (key, query), instant in sorted(newest.items(), key=lambda item: item[1]):
         if table.now() - wall_clock(instant) < RESUMED:
-            of = f" of query {query[:100]}" if query else ""
-            reason = f"{instant} has the position{of} from which a stream goes on (`{key}`)"
+            of_query = f" of query {query[:100]}" if query else ""
+            reason = f"{instant} has the position{of_query} from which a stream goes on (`{key}`)"
             yield ArchivalLimit("stream-position", instant, reason, f"The position is kept for {RESUMED.days} days.")
 
 

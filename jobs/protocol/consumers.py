@@ -54,7 +54,7 @@ def retention(
         case CleaningPolicy.KEEP_LATEST_BY_HOURS:
             least = math.ceil((now - wall_clock(first)).total_seconds() / 3600) + 1
         case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
-            # A file group has at most one version for each of these commits, and one from before.
+            # A file group has at most one version for each of these commits, and one older version.
             least = len(commits) - needed + 1
     return max(retained, least)
 

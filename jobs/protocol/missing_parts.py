@@ -55,16 +55,16 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
         return []
     of_files = f"{FOLDER}/files"
     names = {path: set(each) for path, each in table.entries_of([FOLDER, _PROPERTIES, _TIMELINE, of_files]).items()}
-    there, inside = names[FOLDER], names[_PROPERTIES]
-    if not there:
+    partitions, inside = names[FOLDER], names[_PROPERTIES]
+    if not partitions:
         return [_metadata_table_gone(f"There is no {FOLDER}.")]
     instants = inside | names[_TIMELINE]
-    gone = [f"{FOLDER}/{name}" for name in sorted(table.metadata_partitions - there)]
+    gone = [f"{FOLDER}/{name}" for name in sorted(table.metadata_partitions - partitions)]
     if not inside & {PROPERTIES, BACKUP}:
         gone.append(f"{FOLDER}/.hoodie/{PROPERTIES}")
     if not any(COMPLETED.fullmatch(name) for name in instants):
         gone.append(f"the instants of {FOLDER}")
-    if "files" in there & table.metadata_partitions and not _has_data(names[of_files]):
+    if "files" in partitions & table.metadata_partitions and not _has_data(names[of_files]):
         gone.append(f"the files of {FOLDER}/files")
     return [_metadata_table_gone(f"Missing: {', '.join(gone)}.")] if gone else []
 

@@ -73,15 +73,15 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     sort_by, layout, apart = params.sort_by or (), params.layout, params.expansion_factor or 1
     selection = None if params.partitions is None else Selection.of(params.partitions)
     slices = table.file_slices()
-    chosen = _in(selection, slices)
+    chosen = _selected(selection, slices)
     problems = _columns(table, sort_by)
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
     # A clustering inside buckets is refused while any plan is pending.
     held = Held.of(table, chosen, HOLDING if not in_buckets else frozenset())
-    if never := _never(table, order):
+    if lasting := _lasting_refusal(table, order):
         # An earlier attempt was refused for the same reason, so it has left no work to finish.
-        problems.append(never)
+        problems.append(lasting)
     elif done := recovery.settle_replacement(table, order, context):
         return done
     elif in_buckets:
@@ -112,7 +112,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     return hudis_clustering.run(table, order, context, sort_by=sort_by, layout=layout, partitions=partitions)
 
 
-def _never(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | None:
+def _lasting_refusal(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | None:
     """Returns the reason if no attempt at this job can ever succeed."""
     in_buckets = table.declared.index is not None
     if refused := refusal(order.params, has_index=in_buckets):
@@ -128,7 +128,7 @@ def _never(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | No
     return None if order.params.sort_by else NOTHING_TO_MERGE
 
 
-def _in(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSlice]:
+def _selected(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSlice]:
     return [item for item in slices if selection is None or item.partition in selection]
 
 
@@ -158,7 +158,7 @@ def _inside_buckets(
     engines = RewriteEngines(table, order)
     config = ReplacementConfig.of(order.params, may_leave_out=True, rules=rules)
     lock = TableLock(table, order.job_id)
-    replaced = Replacement(table, config, context, lock, choose=partial(_in, selection), rewrite=rewrite).run()
+    replaced = Replacement(table, config, context, lock, choose=partial(_selected, selection), rewrite=rewrite).run()
     switch = Switch(replaced.file_groups)
     watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
     done = watched.result(replaced.measured(ClusteringResult)).having(merged=engines.merged, inside_buckets=True)

@@ -59,7 +59,7 @@ def chosen(
     }
     left = [write for write in stale if write.instant not in due]
     on_timeline = [commit for commit in commits if not commit.write.is_archived]
-    for write in groups_without_bucket.writes_to_them(table, on_timeline, {*due, *named}):
+    for write in groups_without_bucket.writes_to_groups(table, on_timeline, {*due, *named}):
         known = due.get(write.instant, write)
         due[write.instant] = replace(known, groups={**write.groups, **known.groups})
     return list(due.values()), left, commits

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 _MOST_ROUNDS = 4
 
 
-def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
+def writes_to_groups(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
     """Returns all writes to file groups without a bucket, if such a file group is in a partition to which these
     instants wrote. While readers see that file group, a repair cannot write rows to the partition. Any partition counts
     under consistent hashing: writers go on beside such file groups, and add second rows of their keys."""
@@ -132,7 +132,7 @@ def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context
     if not (hash_ranges.out_of_use(table, commits) or hashing_metadata.dangling(table)):
         return
     # Rows in file groups outside of the ranges would exist twice as soon as a writer follows the new ranges.
-    writes = writes_to_them(table, commits, ())
+    writes = writes_to_groups(table, commits, ())
     refuse(of_other_rows(table, writes))
     if left := hash_ranges.strangers(table) - {group for write in writes for group in write.groups}:
         refuse(_of_unknown([f"commits that made {partition}/{file_id}" for partition, file_id in sorted(left)]))
@@ -205,7 +205,7 @@ def _undo_hold(table: HudiTable, lock: TableLock, context: JobContext, drop: str
         logger.exception("could not delete the savepoint %s", ", ".join(held))
 
 
-def with_late_ones(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[StaleWrite]:
+def with_late_writes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[StaleWrite]:
     """Returns the stale writes, and those that have come since to file groups which a repair has taken out of use. The
     files of copy-on-write have the rows of all writes to a file group, and no savepoint holds the files of the late
     writes."""
@@ -219,7 +219,7 @@ def left_out(commits: Sequence[Commit]) -> set[str]:
 
 
 def rounds(table: HudiTable, stale: Sequence[StaleWrite]) -> Iterator[Sequence[StaleWrite]]:
-    """Yields the stale writes, and then those that came while the caller wrote the rows of the ones before."""
+    """Yields the stale writes, and then those that came while the caller wrote the rows of the earlier ones."""
     for _ in range(_MOST_ROUNDS):
         if not stale:
             return

@@ -59,12 +59,12 @@ def run(
     """Sorts the rows of these partitions (by default, all that are not in this order yet), or merges their small
     files."""
     wanted = Order(tuple(sort_by), layout)
-    there = frozenset(item.partition for item in table.file_slices())
-    due = frozenset(partitions) & there if partitions is not None else wanted.due(table, there)
-    with WriteClient(table, UNDER_OUR_LOCK, wanted.options(None if due == there else due)) as client:
+    existing = frozenset(item.partition for item in table.file_slices())
+    due = frozenset(partitions) & existing if partitions is not None else wanted.due(table, existing)
+    with WriteClient(table, UNDER_OUR_LOCK, wanted.options(None if due == existing else due)) as client:
         groups = client.clusterings.plan() if due else None
         if groups is None:
-            scope = there if partitions is None else frozenset(partitions)
+            scope = existing if partitions is None else frozenset(partitions)
             number = sum(item.partition in scope for item in table.file_slices())
             idle = ClusteringResult(
                 file_groups=FileGroupNumbers(before=number, after=number),
@@ -130,12 +130,12 @@ class Order:
             "hoodie.layout.optimize.curve.build.method": "sample",
         }
 
-    def due(self, table: HudiTable, there: frozenset[str]) -> frozenset[str]:
+    def due(self, table: HudiTable, existing: frozenset[str]) -> frozenset[str]:
         """Returns the partitions that are not in this order according to the active timeline; all if there is no order.
-        `there` are the partitions of the table."""
-        due = set(there)
+        `existing` are the partitions of the table."""
+        due = set(existing)
         for commit in table.commits() if self.sort_by else ():
-            due |= commit.files.keys() & there
+            due |= commit.files.keys() & existing
             due -= self._brought_by(commit)
         return frozenset(due)
 

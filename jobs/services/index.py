@@ -69,7 +69,7 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
     refuse(problems)
     if found.nothing_to_do:
         return Result(Outcome.SUCCEEDED, details=found.having(indexes=indexer.shown(table)))
-    with _quiet(table, lock, order, context):
+    with _alone(table, lock, order, context):
         begun = time.monotonic()
         if is_build:
             with _for_at_most(table, context, params.lock_seconds):
@@ -187,7 +187,7 @@ def _settle(table: HudiTable, lock: TableLock, context: JobContext) -> bool:
 
 
 @contextmanager
-def _quiet(table: HudiTable, lock: TableLock, order: WorkOrder[IndexParams], context: JobContext) -> Iterator[None]:
+def _alone(table: HudiTable, lock: TableLock, order: WorkOrder[IndexParams], context: JobContext) -> Iterator[None]:
     """Holds the lock at a moment without any write or plan in flight."""
     deadline = time.monotonic() + order.params.wait_seconds
     while True:

@@ -25,7 +25,7 @@ from jobs.protocol import missing_parts, preflight, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table, table_parts
 from jobs.services.checks.examination import Check
-from jobs.services.checks.finding import Examined, Finding, confirmed, some
+from jobs.services.checks.finding import Examined, Finding, confirmed, counted_with_first
 
 
 def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result[MetadataTableResult]:
@@ -125,7 +125,7 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
         strays = Examined(table, opened).strays
     if not strays:
         return []
-    return [FILES_WITHOUT_COMMIT.because(some(strays))]
+    return [FILES_WITHOUT_COMMIT.because(counted_with_first(strays))]
 
 
 def findings_of(table: HudiTable) -> list[Finding]:

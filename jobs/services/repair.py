@@ -223,7 +223,7 @@ class _Repair:
     def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
         self.context.step("reading the rows of stale writes")
         table, commits = self.table, self.past(write.instant for write in stale).commits
-        stale = groups_without_bucket.with_late_ones(stale, commits)
+        stale = groups_without_bucket.with_late_writes(stale, commits)
         lost = {
             instant: count
             for instant, count in lost_deletes(stale, commits).items()

@@ -175,8 +175,8 @@ class ResizePlan:
         the metadata."""
         resizing = {partition for partition, _ in held_by_plans(self._table, CLUSTERING_ACTIONS)}
         chosen = [item for item in self._work.choose(slices) if item.partition not in resizing]
-        there = {item.key for item in chosen}
-        whole = {number for number in self._numbers(chosen) if self._groups.members(number) <= there}
+        free = {item.key for item in chosen}
+        whole = {number for number in self._numbers(chosen) if self._groups.members(number) <= free}
         return [item for item in chosen if self._groups.number_of[item.key] in whole]
 
     def rewrite(self, instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:

@@ -47,7 +47,7 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     # If Hudi cannot restore the metadata table that far, it deletes it and builds a new one by listing.
     index_note.keep(table)
     if begun:
-        client.savepoints.forget_requested_rollbacks(_own(client, begun))
+        client.savepoints.forget_requested_rollbacks(_left_by(client, begun))
     else:
         client.savepoints.schedule_restore(restore, to)
     # Otherwise a frozen attempt could roll back what writers have committed after the next attempt's restore.
@@ -126,8 +126,8 @@ def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commit
 
 def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, begun: PendingRestore | None) -> list[str]:
     """Returns the pending instants that somebody may be working on; the restore removes the others."""
-    own = _own(client, begun) if begun else frozenset()
-    pending = [item for item in table.pending() if item.requested not in own]
+    restoring = _left_by(client, begun) if begun else frozenset()
+    pending = [item for item in table.pending() if item.requested not in restoring]
     return [
         str(item)
         for item in pending
@@ -136,12 +136,12 @@ def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, begun: Pendi
     ]
 
 
-def _own(client: WriteClient, begun: PendingRestore) -> frozenset[str]:
+def _left_by(client: WriteClient, begun: PendingRestore) -> frozenset[str]:
     """Returns the instants that an interrupted restore has left pending: itself, the completed instants that it was
     rolling back, and their rollbacks."""
     rollbacks = client.pending_rollbacks().items()
-    ours = {rollback for rollback, instant in rollbacks if rollback > begun.instant and instant in begun.planned}
-    return frozenset({begun.instant, *begun.planned, *ours})
+    undoing = {rollback for rollback, instant in rollbacks if rollback > begun.instant and instant in begun.planned}
+    return frozenset({begun.instant, *begun.planned, *undoing})
 
 
 def _is_idle_plan(table: HudiTable, item: Instant) -> bool:

@@ -107,7 +107,7 @@ def decide(
         standing = _standing(deletes)
         gone = _deleted(table, standing, strays, now)
         kept = now if gone is None else now.join(gone.select(*KEY), KEY, "left_anti")
-        wins = keys_elsewhere.without_them(table, wins, kept, _is_newer(table))
+        wins = keys_elsewhere.without_overtaken(table, wins, kept, _is_newer(table))
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
         by_value = [F.col(name).desc_nulls_last() for name in _order(table)]
         wins = _first(wins, *by_value, F.col(COMMIT_TIME).desc())
@@ -318,8 +318,8 @@ def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
     names = _order(table)
     if len(names) != 1:
         return is_older
-    theirs, mine = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
-    by_value = (mine > theirs) | ((mine == theirs) & is_older)
+    of_row, of_delete = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
+    by_value = (of_delete > of_row) | ((of_delete == of_row) & is_older)
     return F.when(F.col(_DELETED_BY).isNull(), is_older).otherwise(by_value)
 
 

@@ -238,19 +238,19 @@ def _compared(table: HudiTable, metastore: Metastore | Glue, wanted: Wanted) -> 
 def _refusals(
     table: HudiTable, metastore: Metastore | Glue, wanted: Wanted, difference: Difference
 ) -> Iterator[Problem]:
-    there, name = difference.found, f"{metastore.target.database}.{difference.name}"
+    current, name = difference.found, f"{metastore.target.database}.{difference.name}"
     keys = ", ".join(wanted.partition_columns) or "none"
-    if there is None:
+    if current is None:
         return
-    if without_scheme(there.location) != without_scheme(table.base_path):
-        yield METASTORE_TABLE_ELSEWHERE.because(f"{name}: {there.location or 'a view'}")
-    elif not there.is_hudi:
+    if without_scheme(current.location) != without_scheme(table.base_path):
+        yield METASTORE_TABLE_ELSEWHERE.because(f"{name}: {current.location or 'a view'}")
+    elif not current.is_hudi:
         yield METASTORE_TABLE_NOT_HUDI.because(name)
-    elif list(there.partition_columns) != list(wanted.partition_columns):
+    elif list(current.partition_columns) != list(wanted.partition_columns):
         yield METASTORE_PARTITIONING_DIFFERS.because(
-            f"{name}: {', '.join(there.partition_columns) or 'none'}, not {keys}"
+            f"{name}: {', '.join(current.partition_columns) or 'none'}, not {keys}"
         )
-    elif (difference.added or difference.changed) and metastore.refuses(there.columns, wanted.columns):
+    elif (difference.added or difference.changed) and metastore.refuses(current.columns, wanted.columns):
         changed = ", ".join(f"{column} {old} to {new}" for column, (old, new) in difference.changed.items())
         yield METASTORE_COLUMNS_INCOMPATIBLE.because(f"{name}: {changed or 'their order'}")
 

@@ -260,9 +260,9 @@ def _conflicts(accounts: tuple[Account, ...]) -> Iterator[str]:
     facts: dict[str, tuple[object, ...]] = {}
     for account in accounts:
         if account.scheme == "s3a":
-            own = tuple(getattr(account, name) for name in _OF_BUCKET)
+            settings = tuple(getattr(account, name) for name in _OF_BUCKET)
             for bucket in account.buckets():
-                if facts.setdefault(bucket, own) != own:
+                if facts.setdefault(bucket, settings) != settings:
                     yield f"accounts of the bucket {bucket} differ in one of {', '.join(_OF_BUCKET)}"
     if len({msgspec.structs.replace(each, roots=()) for each in accounts if each.scheme == "gs"}) > 1:
         yield "Google's connector for Hadoop has one login for all buckets, and accounts on gs: differ"
@@ -282,22 +282,22 @@ def _of_gs(account: Account) -> dict[str, str]:
 
 def _of_azure(account: Account) -> dict[str, str]:
     if account.source is Source.KEYS:
-        own = {"account.auth.type": "SharedKey", "account.key": account.secret_key}
+        login = {"account.auth.type": "SharedKey", "account.key": account.secret_key}
     elif account.source is Source.MACHINE:
-        own = {
+        login = {
             "account.auth.type": "OAuth",
             "account.oauth.provider.type": f"{_AZURES}MsiTokenProvider",
             "account.oauth2.client.id": account.client_id,
         }
     else:
-        own = {
+        login = {
             "account.auth.type": "OAuth",
             "account.oauth.provider.type": f"{_AZURES}ClientCredsTokenProvider",
             "account.oauth2.client.endpoint": f"https://login.microsoftonline.com/{account.tenant}/oauth2/token",
             "account.oauth2.client.id": account.client_id,
             "account.oauth2.client.secret": account.client_secret,
         }
-    return {f"fs.azure.{name}.{host}": value for host in _hosts(account) for name, value in own.items()}
+    return {f"fs.azure.{name}.{host}": value for host in _hosts(account) for name, value in login.items()}
 
 
 def _hosts(account: Account) -> list[str]:

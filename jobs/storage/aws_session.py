@@ -113,7 +113,7 @@ def _until(keys: Credentials, ends_at: float) -> Session:
 
 def _of_provider(account: Account) -> Session:
     """Returns the credentials of one source of Amazon's SDK for Python."""
-    with _told(f"credentials of the source {account.source}"):
+    with _translated(f"credentials of the source {account.source}"):
         import botocore.session
 
         profile = account.profile or None
@@ -160,7 +160,7 @@ def _request(role: Role) -> dict[str, Any]:
 
 
 def _assumed(account: Account, keys: Credentials, call: str, request: dict[str, Any]) -> dict[str, Any]:
-    with _told(f"assuming the role {request['RoleArn']}"):
+    with _translated(f"assuming the role {request['RoleArn']}"):
         import botocore.session
         from botocore import UNSIGNED
         from botocore.config import Config
@@ -191,7 +191,7 @@ def _assumed(account: Account, keys: Credentials, call: str, request: dict[str, 
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _translated(what: str) -> Iterator[None]:
     """Turns errors of botocore into an OSError in the words of the refusal that it means."""
     try:
         from botocore import exceptions, parsers
@@ -200,9 +200,9 @@ def _told(what: str) -> Iterator[None]:
     try:
         yield
     except exceptions.ClientError as error:
-        said = error.response.get("Error") or {}
-        detail = f"{what}: {said.get('Code')}: {said.get('Message')}"[:600]
-        raise (LoginError if said.get("Code") in _LOGIN_CODES else OSError)(detail) from error
+        answer = error.response.get("Error") or {}
+        detail = f"{what}: {answer.get('Code')}: {answer.get('Message')}"[:600]
+        raise (LoginError if answer.get("Code") in _LOGIN_CODES else OSError)(detail) from error
     except (exceptions.HTTPClientError, exceptions.ConnectionError, parsers.ResponseParserError) as error:
         # Only the cause says that a name is unknown or a certificate not trusted.
         cause = getattr(error, "kwargs", {}).get("error", "")

@@ -45,7 +45,7 @@ class Negotiate(httpx.Auth):
                     raise LoginError(f"{host} does not prove by Kerberos that it is HTTP/{host}")
                 context.step(proof)
         except gssapi.exceptions.GSSError as error:
-            raise LoginError(f"no Kerberos login at HTTP/{host}: {_said(error)}") from error
+            raise LoginError(f"no Kerberos login at HTTP/{host}: {_reason_of(error)}") from error
 
 
 def _gssapi() -> Any:
@@ -68,7 +68,7 @@ def _token(answer: httpx.Response) -> bytes:
         return b""
 
 
-def _said(error: Any) -> str:
+def _reason_of(error: Any) -> str:
     """Returns the reason of the mechanism, else GSSAPI's own."""
     texts = error.get_all_statuses(error.min_code, False) or error.get_all_statuses(error.maj_code, True)
     return "; ".join(text.strip("\0 ") for text in texts)[:300]

@@ -103,27 +103,27 @@ class Storage:
 
     def exists(self, *segments: str) -> bool:
         """Returns whether there is a file or folder at this place below the root."""
-        found = self.filesystem.get_file_info(self._at(segments))
+        found = self.filesystem.get_file_info(self._path_below(segments))
         return bool(found.type != fs.FileType.NotFound)
 
     def names_in(self, *segments: str) -> list[str]:
         """Returns the names of the files in a folder below the root; none if there is no such folder."""
-        listed = self.filesystem.get_file_info(fs.FileSelector(self._at(segments), allow_not_found=True))
+        listed = self.filesystem.get_file_info(fs.FileSelector(self._path_below(segments), allow_not_found=True))
         return [entry.base_name for entry in listed if entry.is_file]
 
     def create(self, *segments: str, before_close: Callable[[], None] | None = None) -> Output:
         """Opens a new file below the root for writing. `before_close` may raise, so that the file is not completed."""
-        return Output(self.filesystem, self._at(segments), before_close)
+        return Output(self.filesystem, self._path_below(segments), before_close)
 
     def create_empty(self, *segments: str) -> None:
         """Creates an empty file below the root, and on a local disk its parent folders."""
-        path = self._at(segments)
+        path = self._path_below(segments)
         if self.store is None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         # On S3 `create_dir` would leave folder objects that are never removed.
         self.filesystem.open_output_stream(path, compression=None).close()
 
-    def _at(self, segments: Iterable[str]) -> str:
+    def _path_below(self, segments: Iterable[str]) -> str:
         """Raises `PathOutsideTableError` for a segment that leads out of the table."""
         segments = list(segments)
         if outside := next((each for each in segments if ".." in each.split("/")), None):

@@ -103,15 +103,15 @@ class WebHdfs:
 
     def status(self, path: str) -> Status:
         found = self._ask("GET", path, "GETFILESTATUS")
-        return _status(_of(found, "FileStatus"))
+        return _status(_part(found, "FileStatus"))
 
     def children(self, path: str) -> Iterator[Status]:
         """Yields the entries of a folder; for a file, only the file itself. One request for each thousand
         (`dfs.ls.limit`)."""
         after: dict[str, str] = {}
         while True:
-            listing = _of(self._ask("GET", path, "LISTSTATUS_BATCH", after), "DirectoryListing")
-            batch = [_status(each) for each in _of(_of(listing["partialListing"], "FileStatuses"), "FileStatus")]
+            listing = _part(self._ask("GET", path, "LISTSTATUS_BATCH", after), "DirectoryListing")
+            batch = [_status(each) for each in _part(_part(listing["partialListing"], "FileStatuses"), "FileStatus")]
             yield from batch
             if not batch or not listing.get("remainingEntries"):
                 return
@@ -227,7 +227,7 @@ class WebHdfs:
         with self._guard:
             if self._token is None:
                 answer = self._send("GET", self._url("/"), {"op": "GETDELEGATIONTOKEN"}, auth=Negotiate())
-                self._token = str(_of(_of(_json(answer), "Token"), "urlString"))
+                self._token = str(_part(_part(_json(answer), "Token"), "urlString"))
             return {"delegation": self._token}
 
 
@@ -269,7 +269,7 @@ def _first_line(message: str) -> str:
     return message.strip().partition("\n")[0][:300]
 
 
-def _of(found: Any, name: str) -> Any:
+def _part(found: Any, name: str) -> Any:
     try:
         return found[name]
     except (KeyError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.hudi.jvm import thrown, told_by
+from jobs.hudi.jvm import class_and_message, thrown
 
 _ABORTED = (
     "Job aborted due to stage failure: Task 0 in stage 112.0 failed 4 times, most recent failure: Lost task 0.3 in"
@@ -63,4 +63,4 @@ OSError: [Errno 28] Error writing bytes to file. Detail: [errno 28] No space lef
     ],
 )
 def test_an_exception_that_comes_as_a_text_is_named_too(text: str, said: str) -> None:
-    assert thrown([told_by(text)]) == said
+    assert thrown([class_and_message(text)]) == said

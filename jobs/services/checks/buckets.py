@@ -50,14 +50,14 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "stale-file-groups-in-bucket",
             "A stale write has given buckets a second file group",
-            named([_in(*group) for group in sorted(stale)]),
+            named([_place(*group) for group in sorted(stale)]),
             "Every later write to such a bucket fails until a repair, and readers see rows twice.",
             "A commit wrote to file groups that had been replaced, such as an `UPDATE` of a long Spark SQL session."
             " Start a `repair` now: it moves the rows to where they belong, and writers can go on.",
             Cure(kind=JobKind.REPAIR, params={}),
         )
     buckets = {group: bucket for group, bucket in buckets.items() if group not in stale}
-    if strangers := [_in(*key) for key, bucket in buckets.items() if bucket is None]:
+    if strangers := [_place(*key) for key, bucket in buckets.items() if bucket is None]:
         yield Finding(
             "file-ids-without-bucket",
             "File groups have ids that name no bucket",
@@ -70,7 +70,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             " moves them, too. Otherwise write them again with the options of `writer-options`.",
         )
     per_bucket = Counter((partition, bucket) for (partition, _), bucket in buckets.items() if bucket is not None)
-    if several := [_in(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
+    if several := [_place(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
         yield Finding(
             "several-file-groups-in-bucket",
             "Buckets have more than one file group",
@@ -83,7 +83,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             " which of two rows with the same key is the right one.",
         )
     beyond = [
-        _in(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")
+        _place(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")
         for (partition, bucket) in per_bucket
         if bucket >= rules.buckets_of(partition)
     ]
@@ -134,5 +134,5 @@ def _bucket_of(file_id: str) -> int | None:
     return bucket if bucket is not None and bucket < bucket_number.MOST_BUCKETS else None
 
 
-def _in(partition: str, what: str) -> str:
+def _place(partition: str, what: str) -> str:
     return f"{partition}/{what}" if partition else what

@@ -84,7 +84,7 @@ def hidden(examined: Examined) -> Iterator[Finding]:
     slices = _slices(examined.commits, examined.table.version)
     seen = {item.key for item in examined.listed_slices if item.base_file}
     replaced = {group for commit in examined.commits for group in commit.write.replaced}
-    there = {
+    partitions = {
         partition: names
         for partition, names in examined.files.items()
         if any(name.startswith(PARTITION_METADATA) for name in names)
@@ -95,7 +95,7 @@ def hidden(examined: Examined) -> Iterator[Finding]:
         if item.base
         and group not in seen
         and group not in replaced
-        and item.base.rpartition("/")[2] in there.get(group[0], ())
+        and item.base.rpartition("/")[2] in partitions.get(group[0], ())
     }
     planned = held_by_plans(examined.table, COMPACTION_ACTIONS) if unseen else {}
     found = {
@@ -122,17 +122,17 @@ def sized(examined: Examined) -> Iterator[Finding]:
     differing = {}
     appended: Counter[str] = Counter()
     for commit in examined.commits:
-        for path, said in commit.sizes.items():
+        for path, size in commit.sizes.items():
             partition, _, name = path.rpartition("/")
             listed = examined.entries.get(partition, {}).get(name)
-            if listed is None or not said:
+            if listed is None or not size:
                 continue
             earlier = appended[path]
             if parse_log_file_name(name):
-                appended[path] += said
-            if listed.bytes < earlier + said or (listed.bytes > said and parse_base_file_name(name)):
+                appended[path] += size
+            if listed.bytes < earlier + size or (listed.bytes > size and parse_base_file_name(name)):
                 after = f" after {earlier}" if earlier else ""
-                differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {said}{after}"
+                differing[path] = f"{path} has {listed.bytes} bytes, and {commit.write.instant} wrote {size}{after}"
     with suppress(JobError):  # Other checks need both listings, too, and tell the reason.
         differing |= _cut_off(examined)
     if differing:
@@ -156,12 +156,12 @@ def _cut_off(examined: Examined) -> dict[str, str]:
     known = {item.key: item for item in examined.slices}
     doubtful: set[str] = set()
     for item in examined.listed_slices:
-        if (said := known.get(item.key)) is None:
+        if (by_metadata := known.get(item.key)) is None:
             continue
         names: list[str] = []
-        if item.base_name == said.base_name and item.base_bytes < said.base_bytes:
+        if item.base_name == by_metadata.base_name and item.base_bytes < by_metadata.base_bytes:
             names.append(item.base_name)
-        if item.log_files == said.log_files and item.log_bytes < said.log_bytes:
+        if item.log_files == by_metadata.log_files and item.log_bytes < by_metadata.log_bytes:
             names += item.log_files
         doubtful.update(f"{item.partition}/{name}".lstrip("/") for name in names)
     for commit in examined.commits if doubtful else ():

@@ -77,8 +77,8 @@ def concluded(examination: Examination) -> Examination:
     """Returns the examination with a finding of the checks that have failed, because an incident comes from a finding,
     and nothing else shows that a damage may have been missed. A table without meta fields, or with types that Spark
     does not know, has not failed: a check that needs them can never be made."""
-    never = {NO_META_FIELDS.type, TYPES_NOT_READABLE.type}
-    unchecked = [each for each in examination.unchecked if each.reason.type not in never]
+    impossible = {NO_META_FIELDS.type, TYPES_NOT_READABLE.type}
+    unchecked = [each for each in examination.unchecked if each.reason.type not in impossible]
     if not unchecked:
         return examination
     finding = Finding(

@@ -52,7 +52,7 @@ class Finding:
 
     @property
     def detail(self) -> str:
-        return some(self.items.values())
+        return counted_with_first(self.items.values())
 
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
         """Returns the finding as a job's result shows it. `check` names the check that found it, which only
@@ -273,7 +273,7 @@ def confirmed(first: Iterable[Finding], again: Iterable[Finding]) -> list[Findin
     return found
 
 
-def some(items: Collection[str]) -> str:
+def counted_with_first(items: Collection[str]) -> str:
     """Returns the number of the items and the first of them."""
     first = ", ".join(sorted(items)[:_NAMED])
     return f"{len(items)}, such as {first}" if len(items) > _NAMED else first

@@ -108,7 +108,7 @@ def _by_rewrites(examined: Examined) -> dict[str, str]:
             written[write.instant] = write.written
         else:
             overwritten.update(dict.fromkeys(write.replaced, write.instant))
-            # The ids of file groups of non-blocking writers return.
+            # Non-blocking writers give new file groups the ids of earlier ones.
             for group in write.written & overwritten.keys():
                 del overwritten[group]
     found = {}
@@ -122,7 +122,7 @@ def _by_rewrites(examined: Examined) -> dict[str, str]:
 
 def _by_themselves(examined: Examined) -> dict[str, str]:
     order = {commit.write.instant: number for number, commit in enumerate(examined.commits)}
-    completed = _told_completions(examined)
+    completed = _known_completions(examined)
     overwrites: dict[str, tuple[str, frozenset[Group]]] = {}
     for commit in examined.commits:
         if commit.write.operation not in SERVICES:
@@ -143,7 +143,7 @@ def _by_themselves(examined: Examined) -> dict[str, str]:
     return found
 
 
-def _told_completions(examined: Examined) -> dict[str, str]:
+def _known_completions(examined: Examined) -> dict[str, str]:
     """Returns the completion times by instant, if they can be compared with instants."""
     if examined.table.version < WITH_COMPLETION_TIMES:
         return {}

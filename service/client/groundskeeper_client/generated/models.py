@@ -1595,7 +1595,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType = UNSET
     """Plans that were executed"""
     completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
+    """Plans that had completed before the job"""
     gone: list[str] | UnsetType = UNSET
     """Plans that do not exist any more"""
     scheduled: bool | UnsetType = UNSET
@@ -1804,7 +1804,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType = UNSET
     """Plans that were executed"""
     completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
+    """Plans that had completed before the job"""
     gone: list[str] | UnsetType = UNSET
     """Plans that do not exist any more"""
     scheduled: bool | UnsetType = UNSET
@@ -2059,7 +2059,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType = UNSET
     """Plans that were executed"""
     completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
+    """Plans that had completed before the job"""
     gone: list[str] | UnsetType = UNSET
     """Plans that do not exist any more"""
     scheduled: bool | UnsetType = UNSET
@@ -3438,7 +3438,7 @@ class IndexResult(Model, frozen=True, kw_only=True):
     locked_seconds: float | UnsetType = UNSET
     """Time for which the table's lock was held"""
     undone: bool | UnsetType = UNSET
-    """Whether an index that was left half built or half dropped was removed before"""
+    """Whether the job first removed an index that was half built or half dropped"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -3789,7 +3789,7 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """The comparison of the record keys before and after"""
 
     rows_before: int | UnsetType = UNSET
-    """Rows in the base files before"""
+    """Rows in the base files before the job"""
     key_digest_before: str | UnsetType = UNSET
     """Digest of the keys of these rows"""
     inserted: int | UnsetType = UNSET
@@ -6739,9 +6739,9 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     key_digest: str | UnsetType = UNSET
     """Digest of all record keys, the same before and after"""
     from_version: int | UnsetType = UNSET
-    """The table version before"""
+    """The table version before the change"""
     to_version: int | UnsetType = UNSET
-    """The table version afterwards"""
+    """The table version after the change"""
     needs_hudi: str | UnsetType = UNSET
     """The oldest Hudi that reads and writes this version"""
     excluded: list[str] | UnsetType = UNSET
@@ -6753,9 +6753,9 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     archived_instants: int | UnsetType = UNSET
     """Archived instants that are written in another format"""
     file_groups_with_logs: int | UnsetType = UNSET
-    """File groups with logs, which are compacted before"""
+    """File groups with logs, which are compacted first"""
     indexes: list[str] | UnsetType = UNSET
-    """Partitions of the metadata table before"""
+    """Partitions of the metadata table before the change"""
     indexes_dropped: list[str] | UnsetType = UNSET
     """Indexes that the version does not know, which are dropped"""
     backup_files: int | UnsetType = UNSET
@@ -6763,7 +6763,7 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     backup_bytes: int | UnsetType = UNSET
     """Size of these files in bytes"""
     undone: bool | UnsetType = UNSET
-    """Whether an upgrade that had not ended was undone before"""
+    """Whether the job first undid an upgrade that had not ended"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
