@@ -76,7 +76,7 @@ def test_no_expansion_commits_after_a_rollback_that_has_failed(
     assert (tables.snapshot(spark, base), tables.left_behind(base)) == (before, [])
     monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(minutes=3))
     with pytest.raises(RefusedError) as refused:
-        run_job(spark, base, "bucket_expansion", {"factor": 2})
+        run_job(spark, base, "bucket_expansion", {"factor": 2, "wait_seconds": 20})
     assert [each.type for each in refused.value.reasons] == ["rollback-pending"]
     run_job(spark, base, "rollback", {"instant": last, "table_name": "test"})
     after = tables.snapshot(spark, base)
