@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import HudiError, RefusedError
+from jobs.errors import HudiError, RefusedError, refuse
 from jobs.format import schema_history
 from jobs.format.schema_history import LATEST, SchemaHistory
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
-from jobs.problems.tables import MERGE_RULES_UNCLEAR
+from jobs.problems.tables import MERGE_RULES_UNCLEAR, SCHEMA_ON_READ_UNREADABLE
 from jobs.table_errors import TableEmptyError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ them). The first is the default before 1.0, and the last is Flink's. The other t
 _INFERRED_BELOW = 9
 _BY_COLUMN = "hoodie.table.partial.update.mode"
 _COMMIT_TIME, _CUSTOM = "COMMIT_TIME_ORDERING", "CUSTOM"
+# `Type.fromValue` of Hudi's schema on read.
+_UNKNOWN_TYPE = re.compile(r"Invalid value of Type: ([\w-]+)")
 
 
 @dataclass(frozen=True)
@@ -101,22 +104,35 @@ def unclear(table: HudiTable) -> list[Problem]:
 
 def has_schema_on_read(table: HudiTable) -> bool:
     """Returns whether commits have a schema of Hudi's schema on read, which allows renamed and changed columns."""
-    resolver = table.schema_resolver()
-    with translated("reading the table's schema"):
-        return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())
+    return bool(unreadable_schema(table)) or _schema_on_read(table) is not None
 
 
 def schema_on_read_of(table: HudiTable) -> dict[str, str]:
     """Returns the extra metadata by which a commit keeps schema on read. Hudi's writers with that option write the same
     metadata (`BaseHoodieWriteClient.saveInternalSchema`, 1.2.0). The result is empty for a table without schema on
     read. Readers follow the latest commit whose operation may change the schema: if it knows of no schema on read,
-    renamed columns lose their values."""
+    renamed columns lose their values. Raises RefusedError for a schema that Hudi cannot read."""
+    refuse(unreadable_schema(table))
+    found = _schema_on_read(table)
+    return {LATEST: str(table.jvm.hudi.internal.schema.utils.SerDeHelper.toJson(found))} if found is not None else {}
+
+
+def unreadable_schema(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of jobs that read rows by a schema on read which Hudi has stored and cannot read. Hudi 1.2.0
+    writes the names of some types of Avro there that its `Type.fromValue` does not know."""
+    try:
+        _schema_on_read(table, expected=HudiError)
+    except HudiError as error:
+        if not (unknown := _UNKNOWN_TYPE.search(error.detail)):
+            raise
+        return [SCHEMA_ON_READ_UNREADABLE.because(f"a column has the type {unknown[1]}")]
+    return []
+
+
+def _schema_on_read(table: HudiTable, expected: type[HudiError] | None = None) -> Any | None:
     resolver = table.schema_resolver()
-    with translated("reading the table's schema"):
-        found = resolver.getTableInternalSchemaFromCommitMetadata()
-        if not found.isPresent():
-            return {}
-        return {LATEST: str(table.jvm.hudi.internal.schema.utils.SerDeHelper.toJson(found.get()))}
+    with translated("reading the table's schema", expected=expected):
+        return resolver.getTableInternalSchemaFromCommitMetadata().orElse(None)
 
 
 def forgotten_changes(table: HudiTable, history: SchemaHistory) -> dict[str, int]:

@@ -103,6 +103,13 @@ class MetadataTable(ClientPart):
             )
             return MetadataTableState(files, tuple(sorted(str(each.requestedTime()) for each in pending)))
 
+    def has_logs_of(self, instants: Collection[str]) -> bool:
+        """Returns whether one of these instants of the table completed since the last compaction."""
+        with translated("reading the metadata table's timeline"):
+            commits = self._since_compaction(self._meta().getActiveTimeline())
+            names = {str(each.requestedTime()) for each in self._jvm.items(commits.getInstantsAsStream())}
+            return not names.isdisjoint(instants)
+
     def _since_compaction(self, timeline: Any) -> Any:
         """Returns the deltacommits that completed after the last compaction was planned. A writer plans and runs the
         compaction within its own deltacommit, which was requested before the compaction and completes after it."""

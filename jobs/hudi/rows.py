@@ -168,11 +168,11 @@ def _reading(table: HudiTable) -> dict[str, str]:
 
 def not_readable(table: HudiTable) -> list[Problem]:
     """Returns the refusals of jobs that read or merge rows with Hudi on Spark 3.5: if Hudi does not find out how to
-    merge, and if the table has a VARIANT column, which cannot be read there although Hudi's writers store it
-    (`HoodieSparkSchemaConverters`, 1.2.0)."""
+    merge, if it cannot read the schema on read, and if the table has a VARIANT column, which cannot be read there
+    although Hudi's writers store it (`HoodieSparkSchemaConverters`, 1.2.0)."""
     is_variant = '"logicalType": "variant"'
     columns = [field for field in json.loads(table.schema())["fields"] if is_variant in json.dumps(field["type"])]
-    problems = merging.unclear(table)
+    problems = [*merging.unclear(table), *merging.unreadable_schema(table)]
     if not columns:
         return problems
     return [*problems, TYPES_NOT_READABLE.because(", ".join(f"{field['name']}: variant" for field in columns))]

@@ -59,6 +59,9 @@ HandOverSeconds = Annotated[
 WAIT_SECONDS = 300
 """Default seconds to wait for a moment without writes."""
 LOCK_SECONDS = 20
+ABANDONED_AFTER_SECONDS = 3600
+"""Seconds after which a replacecommit that was requested, and has neither a heartbeat nor a plan, counts as abandoned
+(`jobs.protocol.abandoned`)."""
 
 Plans = Annotated[tuple[Instant, ...], Spec(min_length=1, max_length=1000, examples=(["20260101120000000"],))]
 PLANS = Spec("Pending plans to execute. The job executes exactly these, and schedules none")

@@ -180,6 +180,16 @@ TYPES_NOT_READABLE: Final = ProblemType(
     hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. Jobs here can "
     "still rewrite file groups without logs.",
 )
+SCHEMA_ON_READ_UNREADABLE: Final = ProblemType(
+    "schema-on-read-unreadable",
+    "Hudi cannot read the schema that it has stored for schema on read",
+    why="An `ALTER TABLE` with `hoodie.schema.on.read.enable` stores the schema in its commit. Hudi 1.2 writes the name"
+    " of the type of a `timestamp_ntz` column there, and cannot read it again: its compaction and its clustering fail."
+    " A plan that cannot be executed would only block writers, so the job makes none.",
+    example="a column has the type local-timestamp-micros",
+    hint="Let a writer commit rows to the table, and start the job again: the next commit does not have this schema. Do"
+    " not rename or drop a column of such a table by schema on read.",
+)
 MERGE_RULES_UNCLEAR: Final = ProblemType(
     "merge-rules-unclear",
     "The table's properties do not say how rows are merged, or contradict each other",

@@ -9,9 +9,8 @@ from jobs.hudi.file_times import modified
 from jobs.hudi.heartbeats import last_beat
 from jobs.hudi.records import REPLACE, Instant
 from jobs.hudi.table import HudiTable
+from jobs.kinds.words import ABANDONED_AFTER_SECONDS
 from jobs.problems.undoing import NOT_BEGUN
-
-ABANDONED_AFTER_SECONDS = 3600
 
 
 def seconds_since_request(table: HudiTable, item: Instant) -> float | None:

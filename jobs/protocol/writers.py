@@ -58,18 +58,19 @@ class Writers:
 
     def in_flight(self, own: str, checkpoint: Checkpoint) -> list[Instant]:
         """Rolls back the instants of dead writers, as every writer does (LAZY), and returns the other pending
-        instants. Raises RefusedError if one is a rollback that nobody finishes."""
+        instants."""
         roll_back_dead(self._table, self._lock, self._client, checkpoint)
-        pending = self._table.pending(without=own)
-        refuse(pending_rollbacks.refusals(self._table, self._client, pending))
-        return pending
+        return self._table.pending(without=own)
 
     def is_dead(self, item: Instant) -> bool:
         return self._client.is_dead(item.requested)
 
     def blocking(self, in_flight: Sequence[Instant], written: Buckets) -> list[Instant]:
-        """Returns the writes during which a replacement that writes to these buckets must not be committed."""
-        return [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, written)]
+        """Returns the writes during which a replacement that writes to these buckets must not be committed. Raises
+        RefusedError if a rollback among them is one that nobody finishes."""
+        found = [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, written)]
+        refuse(pending_rollbacks.refusals(self._table, self._client, found))
+        return found
 
     def will_retry(self, item: Instant, written: Buckets) -> bool:
         """Returns whether a write certainly conflicts if it commits after the replacement, and is then retried. A write

@@ -80,14 +80,15 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         )
         return Result(Outcome.SUCCEEDED, details=planned)
     cleans.run()
-    if cleans.done and older_hudi.may_misread_deletes(table):
+    has_merged = False
+    if _has_deletes_to_merge(table):
         with lock.held(context.checkpoint):
-            _merge_deletes(table, lock, context)
+            has_merged = _merge_deletes(table, lock, context)
     result = cleans.deletable.added_to(result).having(
         rolled_back=tuple(rolled_back),
         late_files_deleted=cleans.late_files,
         files_deleted=sum(each.deleted_files for each in cleans.done),
-        nothing_to_do=not rolled_back and not cleans.late_files and cleans.is_idle,
+        nothing_to_do=not rolled_back and not cleans.late_files and cleans.is_idle and not has_merged,
     )
     if cleans.done:
         result = result.having(failed_deletes=sum(each.failed_deletes for each in cleans.done))
@@ -123,6 +124,7 @@ def _execute_delegated(
         found = delegated_plans.find(table, order, {CLEAN})
         result = found.result(CleaningResult).having(files_deleted=0, failed_deletes=0)
         if not found.ready:
+            _merge_deletes(table, lock, context)
             return Result(Outcome.SUCCEEDED, details=result)
         if others := sorted(unfinished(table) - set(found.ready)):
             refuse([_others_pending(others)])
@@ -135,16 +137,28 @@ def _execute_delegated(
         if summary := client.cleaner.execute_delegated():
             result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
-        if older_hudi.may_misread_deletes(table):
-            _merge_deletes(table, lock, context)
+        _merge_deletes(table, lock, context)
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
 
 
-def _merge_deletes(table: HudiTable, lock: TableLock, context: JobContext) -> None:
-    """Compacts the metadata table, so that older writers do not find the deletes of the cleans. The lock must be held.
-    If a write is in flight, Hudi leaves later logs to the next compaction."""
+def _has_deletes_to_merge(table: HudiTable) -> bool:
+    """Returns whether an older writer may misread deletes of a clean, which an earlier attempt or a writer may have
+    executed."""
+    if not older_hudi.may_misread_deletes(table):
+        return False
+    cleans = {item.requested for item in table.instants() if item.action == CLEAN and item.state == "COMPLETED"}
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        return client.metadata_table.has_logs_of(cleans)
+
+
+def _merge_deletes(table: HudiTable, lock: TableLock, context: JobContext) -> bool:
+    """Compacts the metadata table, so that older writers do not find the deletes of cleans. Returns whether there were
+    any. The lock must be held. If a write is in flight, Hudi leaves later logs to the next compaction."""
+    if not _has_deletes_to_merge(table):
+        return False
     context.step("compacting the metadata table for older writers")
     metadata_table.merge_logs(table, lock)
+    return True
 
 
 def _others_pending(instants: Sequence[str]) -> Problem:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from jobs.contract import JobKind, WriterEngine
+from jobs.kinds.words import ABANDONED_AFTER_SECONDS
 from service.health.next_step import Step, clean, compact, diagnose, roll_back, start
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
@@ -28,12 +29,14 @@ DEAD_WRITER = Definition(
     Severity.WARNING,
     "A writer died, and its write was not rolled back",
     "The instant keeps the timeline from being archived, and its files take up space.",
-    "Run a cleaning, which rolls back writes whose heartbeat has expired.",
+    "Run a cleaning: it rolls back writes whose heartbeat has expired, and those that were requested and never begun.",
 )
 
 DEAD_AFTER = timedelta(hours=1)
 """The problem exists after this time without a heartbeat. Writers send a heartbeat every minute, and the table's next
 writer usually rolls back the write of a dead writer."""
+
+ABANDONED_AFTER = timedelta(seconds=ABANDONED_AFTER_SECONDS)
 
 PLAN_STUCK = Definition(
     ProblemKind.PLAN_STUCK,
@@ -107,17 +110,35 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
         for each in table.snapshot.pending
         if each.heartbeat_at and not each.is_plan and now - each.heartbeat_at >= DEAD_AFTER
     }
-    if not beats:
+    # No job takes a request of Flink for abandoned.
+    requests = {
+        each.requested_time: each.requested_at
+        for each in table.snapshot.pending
+        if each.requested_at
+        and each.awaits_writer()
+        and WriterEngine.FLINK not in table.watch.engines
+        and now - each.requested_at >= ABANDONED_AFTER
+    }
+    dead = beats | requests
+    if not dead:
         return None
-    last = min(beats.values())
     decision = table.decisions.get(JobKind.ROLLBACK)
-    why = f" The policy: {decision.because}." if decision else ""
+    said = []
+    if beats:
+        said.append(f"The last heartbeat of {_names(list(beats))} was {duration(now - min(beats.values()))} ago.")
+    if requests:
+        age = duration(now - min(requests.values()))
+        said.append(
+            f"{_names(list(requests))} {'was' if len(requests) == 1 else 'were'} requested {age} ago and never begun."
+        )
+    why = [f"The policy: {decision.because}."] if decision else []
+    beat = {"last_heartbeat_at": min(beats.values()).isoformat()} if beats else {}
     return DEAD_WRITER.of(
         table.about,
-        last,
-        f"The last heartbeat of {_names(list(beats))} was {duration(now - last)} ago.{why}",
-        {"instants": list(beats)[:_NAMED], "writes": len(beats), "last_heartbeat_at": last.isoformat()},
-        step=roll_back(table.id, min(beats)) if table.is_cleaning_refused else clean(table.id, table.policy.cleaning),
+        min(dead.values()),
+        " ".join([*said, *why]),
+        {"instants": list(dead)[:_NAMED], "writes": len(dead), **beat},
+        step=roll_back(table.id, min(dead)) if table.is_cleaning_refused else clean(table.id, table.policy.cleaning),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from jobs.spec import Documented, Spec
 from service.lake.backlog import Cycle
+from service.lake.instant import InstantState
 from service.lake.metadata_table import MetadataTableState
 from service.lake.table import TableType
 from service.lake.table_lock import PolledLock
@@ -52,6 +53,12 @@ class Pending(Documented):
     requested_at: datetime | None
     heartbeat_at: Annotated[datetime | None, Spec("Last heartbeat of its writer, if it sends any")] = None
     is_plan: Annotated[bool, Spec("Whether it is a scheduled compaction or clustering that can be executed")] = False
+
+    def awaits_writer(self) -> bool:
+        """Returns whether this is a requested write without a heartbeat that replaces file groups, such as Hudi's
+        `run_ttl` leaves if no partition has expired (`jobs.protocol.abandoned`)."""
+        is_requested = self.action == "replacecommit" and self.state == InstantState.REQUESTED
+        return is_requested and not self.is_plan and self.heartbeat_at is None
 
 
 @dataclass(frozen=True)

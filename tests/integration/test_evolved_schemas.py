@@ -83,6 +83,34 @@ def test_no_other_job_takes_the_values_of_renamed_columns(spark: SparkSession, b
     assert values(spark, base, "town") == before
 
 
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
+def test_a_schema_on_read_that_hudi_cannot_read_is_refused_until_a_writer_commits(
+    spark: SparkSession, base: Path, table_type: str
+) -> None:
+    """Hudi 1.2 stores the type of a time without a zone under a name that it does not know."""
+    options = tables.writer_options(base, table_type=table_type, partitioned=False, metadata=False)
+    rows = tables.rows(spark, 0, 40).withColumn("at", F.col("at").cast("timestamp_ntz"))
+    for frame in (rows, rows.withColumn("ts", F.lit(5))):
+        tables.upsert(frame, base, options)
+    altering(spark, base, "ADD COLUMNS (extra INT)")()
+    before = tables.snapshot(spark, base)
+    has_logs = table_type == "MERGE_ON_READ"
+    for kind, params in (("compaction", {}), ("compaction", {"engine": "hudi"}), ("clustering", SORTED)):
+        if has_logs:
+            with pytest.raises(RefusedError) as refused:
+                run_job(spark, base, kind, params)
+            assert [each.type for each in refused.value.reasons] == ["schema-on-read-unreadable"]
+    assert hudi_table(spark, base, None).pending() == []
+    run_job(spark, base, "archival")
+    if not has_logs:
+        run_job(spark, base, "clustering", SORTED)
+        assert tables.snapshot(spark, base) == before
+    tables.upsert(rows.withColumns({"ts": F.lit(7), "extra": F.lit(1)}), base, {**options, ON_READ: "true"})
+    before = tables.snapshot(spark, base)
+    run_job(spark, base, "compaction" if has_logs else "bucket_expansion", {} if has_logs else {"factor": 2})
+    assert tables.snapshot(spark, base) == before
+
+
 def planned(spark: SparkSession, base: Path, options: dict[str, str]) -> str:
     """Returns a clustering plan that a writer has left."""
     schedules = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": "1"}

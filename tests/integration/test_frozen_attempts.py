@@ -148,6 +148,7 @@ def outcome(spark: SparkSession, order: WorkOrder) -> Outcome:
         case("compaction", AFTER_OLD_METADATA, version=6),
         case("compaction", IN_METADATA, given=True),
         case("compaction", AFTER_METADATA, given=True),
+        case("clustering", {"at": "file", "name": "*.parquet"}, SORTED, table_type=COW, index=None),
         case("clustering", AFTER_METADATA, SORTED, table_type=COW, index=None),
         case("clustering", AFTER_METADATA, SORTED),
         case("cleaning", {"at": "before", "name": "the clean"}, NEWEST, table_type=COW),

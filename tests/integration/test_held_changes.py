@@ -97,7 +97,9 @@ def made_for_parquet(jvm: Jvm, path: Any) -> Any:
     """Makes a file as `HoodieBaseParquetWriter` and Parquet do."""
     files = jvm.hudi.hadoop.fs
     conf = files.HadoopFSUtils.registerFileSystem(path, jvm.hadoop_conf)
-    hoodies = files.HoodieWrapperFileSystem.convertToHoodiePath(path, conf)
+    wrapper, hadoops = files.HoodieWrapperFileSystem, jvm.java.org.apache.hadoop.fs.Path(path.toUri())
+    scheme = wrapper.getHoodieScheme(hadoops.getFileSystem(conf).getScheme())
+    hoodies = wrapper.convertPathWithScheme(hadoops, scheme)
     return hoodies.getFileSystem(conf).create(hoodies, True, 8192, 1, 64 << 20)
 
 

@@ -3,11 +3,15 @@ end of an index. A build of an index is refused for such writers (`test_index_bu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.hudi import column_stats
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services import metadata_table
+from jobs.table_errors import MetadataTableBusyError
 from service.lake.table import TableType
 from tests.integration import tables
 from tests.integration.indexed import FEW_FILES, STATISTICS
@@ -136,6 +140,36 @@ def test_the_writer_archives_what_services_leave_on_the_timeline(
         story.go_on()
     assert not done & {item.requested for item in hudi_table(spark, base, None).instants()}
     assert_audited(story)
+
+
+def test_a_cleaning_merges_the_deletes_of_an_earlier_attempt_that_failed_to(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape: dict[str, Any] = {
+        "table_type": "COPY_ON_WRITE",
+        "version": 8,
+        "partitioned": False,
+        "count": 60,
+        "updates": 2,
+    }
+    tables.write_table(spark, base, **shape, **STATISTICS)
+    params, declared = {"retain": 1}, {"declared": {"writers_hudi_version": "1.0.2"}}
+    with monkeypatch.context() as busy:
+        busy.setattr(metadata_table, "merge_logs", _is_busy)
+        with pytest.raises(MetadataTableBusyError):
+            run_job(spark, base, "cleaning", params, **declared)
+    table = hudi_table(spark, base, None)
+    cleans = {item.requested for item in table.instants() if item.action == "clean"}
+    assert len(cleans) == 1
+    done = run_job(spark, base, "cleaning", params, **declared)
+    assert (done.instants, done.details["nothing_to_do"]) == ((), False)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        assert not client.metadata_table.has_logs_of(cleans)
+    assert run_job(spark, base, "cleaning", params, **declared).details["nothing_to_do"]
+
+
+def _is_busy(*_: Any) -> None:
+    raise MetadataTableBusyError("tried")
 
 
 @pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9)])

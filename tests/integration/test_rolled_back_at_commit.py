@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import RefusedError
+from jobs.errors import CommitUndoneError, RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.table import HudiTable
 from jobs.lock_errors import LockLostError
@@ -76,9 +76,29 @@ def test_no_expansion_commits_after_a_rollback_that_has_failed(
     assert (tables.snapshot(spark, base), tables.left_behind(base)) == (before, [])
     monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(minutes=3))
     with pytest.raises(RefusedError) as refused:
-        run_job(spark, base, "bucket_expansion", {"factor": 2})
+        run_job(spark, base, "bucket_expansion", {"factor": 2, "wait_seconds": 20})
     assert [each.type for each in refused.value.reasons] == ["rollback-pending"]
     run_job(spark, base, "rollback", {"instant": last, "table_name": "test"})
+    after = tables.snapshot(spark, base)
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 1}
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    assert proved(spark, base, 8) == after
+
+
+def test_no_expansion_commits_the_rows_of_a_commit_that_was_rolled_back_without_the_lock(
+    spark: SparkSession, base: Path
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, metadata=False)
+    last = hudi_table(spark, base, INDEX).completed_writes()[-1][0]
+    without_lock = {name: value for name, value in options.items() if name not in tables.LOCK}
+    # Such a client does not look for instants in flight.
+    user = OtherRunner(spark, base, {**without_lock, "hoodie.clean.failed.writes.policy": "LAZY"})
+
+    def roll_back() -> None:
+        assert user.client.rollback(last)
+
+    with pytest.raises(CommitUndoneError, match=last):
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At("committing", roll_back))
     after = tables.snapshot(spark, base)
     assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 1}
     run_job(spark, base, "bucket_expansion", {"factor": 2})

@@ -148,6 +148,21 @@ def test_a_dead_writer_is_listed_after_an_hour_until_its_write_is_rolled_back(op
     assert operated.kinds() == []
 
 
+def test_a_replacecommit_that_nobody_has_begun_is_listed_after_an_hour(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    requested = table.instant()
+    table.files.schedule(requested, "replacecommit")
+    operated.poll()
+    operated.poll(1800)
+    assert operated.problems() == []
+    operated.poll(HOUR)
+    found = operated.one("dead-writer")
+    assert found["evidence"] == {"instants": [requested], "writes": 1}
+    assert found["detail"].startswith(f"{requested} was requested ")
+    assert operated.press(found, 202)["kind"] == "cleaning"
+
+
 def test_a_plan_is_stuck_after_the_time_of_the_policy_until_it_is_executed(operated: Operated) -> None:
     table = operated.table()
     table.commit({base_file(A, "1"): 10})

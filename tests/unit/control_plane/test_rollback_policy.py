@@ -26,6 +26,10 @@ def write(instant: str = "20260101120000000", *, minutes: float | None = 11, **m
     )
 
 
+def request(**more: Any) -> Pending:
+    return write(minutes=None, **{"action": "replacecommit", "state": "requested", **more})
+
+
 @pytest.mark.parametrize(
     ("settings", "pending", "more", "code"),
     [
@@ -35,6 +39,10 @@ def write(instant: str = "20260101120000000", *, minutes: float | None = 11, **m
         (ON, write(action="clustering", is_plan=True), {}, "nothing-dead"),
         (ON, write(action="replacecommit"), {}, "nothing-dead"),
         (ON, write(action="compaction", is_plan=True), {}, "nothing-dead"),
+        (ON, write(minutes=None, action="replacecommit"), {}, "nothing-dead"),
+        (ON, request(requested_at=ago(minutes=59)), {}, "nothing-dead"),
+        (ON, request(is_plan=True), {}, "nothing-dead"),
+        (ON, request(), {"obstacle": "Flink writes the table"}, "not-provable"),
         (ON, write(), {"obstacle": "Flink writes the table"}, "not-provable"),
     ],
 )
@@ -62,3 +70,15 @@ def test_the_oldest_write_of_a_dead_writer_is_rolled_back() -> None:
     assert isinstance(answer, Run)
     assert (answer.kind, answer.params) == (JobKind.ROLLBACK, {"instant": "20260101120000000"})
     assert answer.because == "the writer of 20260101120000000 has been silent for 80 min; 1 more writer too"
+
+
+def test_a_replacecommit_that_was_requested_and_never_begun_is_rolled_back_after_an_hour() -> None:
+    pending = (write("20260101120500000", minutes=70), request())
+    answer = rollback.decide(ON, a_snapshot(pending=pending), TriggerContext(NOW))
+    assert isinstance(answer, Run)
+    assert (answer.kind, answer.params) == (JobKind.ROLLBACK, {"instant": "20260101120000000"})
+    assert answer.because == "20260101120000000 was requested 2 h ago and never begun; 1 more writer too"
+    young = a_snapshot(pending=(request(requested_at=ago(minutes=50)),))
+    answer = rollback.decide(ON, young, TriggerContext(NOW))
+    assert isinstance(answer, Skip)
+    assert answer.until == ago(minutes=-10)
