@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from jobs.contract import WriterEngine
@@ -31,6 +32,7 @@ WAIT_SECONDS = 30.0
 # For Flink the file expires after a minute. But a Flink job that was suspended in the midst of a commit goes on with
 # it, since it does not look at its lock again.
 LEFT_AFTER_MINUTES = 10
+KEPT_EVERY_SECONDS = 15.0
 _EXPIRES = f"{lock_providers.PREFIX}filesystem.expire"
 _PAUSE_SECONDS = 0.1
 _FOLDER = ".hoodie/.aux"
@@ -43,21 +45,6 @@ _HINT = (
 _ATOMIC = ("/", "file:", "hdfs:", "viewfs:")
 
 
-@contextmanager
-def held(table: HudiTable, signature: Mapping[str, Any], checkpoint: Callable[[], None]) -> Iterator[None]:
-    """Holds the file where Flink may write the table; the table's lock must be held. `signature` is the content, with a
-    `token` of its own. Raises `TableLockedError` after `WAIT_SECONDS`."""
-    if not is_needed(table):
-        yield
-        return
-    lock = _File(table, signature)
-    lock.take(checkpoint)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def is_needed(table: HudiTable) -> bool:
     """Returns whether Flink is a declared or detected writer, whose default is another lock than the table's."""
     if WriterEngine.FLINK not in table.declared.writers_engines or not table.base_path.startswith(_ATOMIC):
@@ -67,50 +54,93 @@ def is_needed(table: HudiTable) -> bool:
     return not (lock_providers.is_in_a_file(lock.provider) and folder.endswith(f"{table.path}/{_FOLDER}"))
 
 
-class _File:
-    """The file, by Hudi's provider, whose next client removes a file that has expired."""
+class FlinksLock:
+    """The file, by Hudi's provider, whose next client removes a file that has expired. `signature` is its content, with
+    a `token` of its own."""
 
     def __init__(self, table: HudiTable, signature: Mapping[str, Any]) -> None:
         self._table, self._signature = table, signature
         self._path = f"{table.base_path.rstrip('/')}/{_FILE}"
-        hudi = table.jvm.hudi
+        self._is_held = False
+
+    @contextmanager
+    def held(self, checkpoint: Callable[[], None]) -> Iterator[None]:
+        """Holds the file; the table's lock must be held. Raises `TableLockedError` after `WAIT_SECONDS`."""
+        if not is_needed(self._table):
+            yield
+            return
+        provider = self._prepared()
+        self._take(provider, checkpoint)
+        ended = threading.Event()
+        keeping = threading.Thread(target=self._keep, args=(ended,), name="Flink's lock", daemon=True)
+        keeping.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeping.join()
+            self._release(provider)
+
+    def holds(self) -> bool:
+        """Returns whether the file is still ours, if it has been taken: Flink removes it when it has expired."""
+        return not self._is_held or self._is_ours()
+
+    def _prepared(self) -> Any:
+        hudi = self._table.jvm.hudi
         provider = hudi.client.transaction.lock.FileSystemBasedLockProvider
         with translated(f"preparing {_FILE}"):
-            options = provider.getLockConfig(table.base_path)
+            options = provider.getLockConfig(self._table.base_path)
             options.put(_EXPIRES, str(LEFT_AFTER_MINUTES))
-            self._provider = provider(hudi.common.config.LockConfiguration(options), table.jvm.storage_conf())
+            return provider(hudi.common.config.LockConfiguration(options), self._table.jvm.storage_conf())
 
-    def take(self, checkpoint: Callable[[], None]) -> None:
+    def _take(self, provider: Any, checkpoint: Callable[[], None]) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
-        while not self._is_taken():
+        while not self._is_taken(provider):
             holder = str(self._read().get("owner") or UNSIGNED)
             if holder.startswith(SIGNED_BY):
                 logger.warning("removing %s, which %s has left", _FILE, holder)
-                self._remove()
+                _remove(provider)
             elif time.monotonic() > deadline:
                 raise TableLockedError(f"{_FILE}, which Flink takes by default, is held by {holder}", hint=_HINT)
             else:
                 checkpoint()
                 time.sleep(_PAUSE_SECONDS)
 
-    def release(self) -> None:
-        """Removes the file if it is still ours: it may have expired, and have another holder."""
-        try:
-            if self._read().get("token") == self._signature["token"]:
-                self._remove()
-        except JobError as error:
-            logger.warning("%s stays until it expires, because it could not be removed: %s", _FILE, error.detail)
-
-    def _is_taken(self) -> bool:
+    def _is_taken(self, provider: Any) -> bool:
         with translated(f"taking {_FILE}"):
-            if not self._provider.tryLock(0, self._table.jvm.java.java.util.concurrent.TimeUnit.MILLISECONDS):
+            if not provider.tryLock(0, self._table.jvm.java.java.util.concurrent.TimeUnit.MILLISECONDS):
                 return False
-            self._table.jvm.reads.write(self._table.storage, self._path, json.dumps(self._signature))
+            self._write()
+            self._is_held = True
             return True
 
-    def _remove(self) -> None:
-        with translated(f"removing {_FILE}"):
-            self._provider.unlock()
+    def _keep(self, ended: threading.Event) -> None:
+        """Writes the file anew, before Flink would remove it."""
+        while not ended.wait(KEPT_EVERY_SECONDS):
+            with suppress(JobError, OSError), translated(f"keeping {_FILE}"):
+                if self._is_ours():
+                    self._write()
+
+    def _release(self, provider: Any) -> None:
+        """Removes the file if it is still ours: it may have expired, and have another holder."""
+        try:
+            if self._is_ours():
+                _remove(provider)
+        except JobError as error:
+            logger.warning("%s stays until it expires, because it could not be removed: %s", _FILE, error.detail)
+        finally:
+            self._is_held = False
+
+    def _is_ours(self) -> bool:
+        return bool(self._read().get("token") == self._signature["token"])
+
+    def _write(self) -> None:
+        self._table.jvm.reads.write(self._table.storage, self._path, json.dumps(self._signature))
 
     def _read(self) -> dict[str, Any]:
         return read_object(self._table.jvm, self._table.storage, self._path, _FILE)
+
+
+def _remove(provider: Any) -> None:
+    with translated(f"removing {_FILE}"):
+        provider.unlock()

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
-from jobs.hudi import flinks_lock
+from jobs.hudi.flinks_lock import FlinksLock
 from jobs.hudi.held_lock import AWAY_SECONDS, PAUSE_SECONDS, proved_again, set_aside, why_not
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import innermost, refused_by_storage, translated
@@ -54,6 +54,7 @@ class TableLock:
         self._owner = owner
         # The token distinguishes attempts at one job in one worker: a lost attempt may still hold the lock, or work.
         self._note = {"owner": f"{SIGNED_BY}{owner}", "token": uuid.uuid4().hex, **process()}
+        self._flinks = FlinksLock(table, self._note)
         self._proof: Proof = Unproved()
         self._config: Any = None  # The configuration of providers.
         self._begun = time.monotonic()
@@ -89,8 +90,7 @@ class TableLock:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            flinks = flinks_lock.held(self._table, self._note, checkpoint)
-            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge, flinks:
+            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge, self._flinks.held(checkpoint):
                 yield self
         finally:
             self._release(provider, judge)
@@ -272,7 +272,7 @@ class TableLock:
 
         def holds() -> bool:
             with self._watched(for_at_most(seconds)):
-                return self._proof.holds()
+                return self._proof.holds() and self._flinks.holds()
 
         return why_not(holds, "Another client has it, or had it meanwhile.", seconds)
 

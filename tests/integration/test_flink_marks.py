@@ -15,7 +15,7 @@ from jobs.hudi import flinks_lock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.lock_errors import TableLockedError
+from jobs.lock_errors import LockLostError, TableLockedError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -119,10 +119,25 @@ def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkS
             ended.append(file.stat().st_mtime)
             flink.unlock()
 
-    with TableLock(table, "job_1").held(waits):
+    lock = TableLock(table, "job_1")
+    with lock.held(waits):
         assert ended
         assert not flink.tryLock(*at_once)
+        lock.verify()
+        # Flink removes a file that has expired while a worker was suspended.
+        content = file.read_text()
+        file.unlink()
+        with pytest.raises(LockLostError):
+            lock.verify()
+        file.write_text(content)
     assert not file.exists()
+    assert not (base / ".hoodie" / "lock").exists()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(flinks_lock, "KEPT_EVERY_SECONDS", 0.1)
+        with lock.held(waits):
+            os.utime(file, (0, 0))
+            time.sleep(1)
+            assert file.stat().st_mtime > 0
 
     # A worker of this service has died with the file, and then a Flink job.
     file.write_text(json.dumps({"owner": "groundskeeper job_2", "token": "other"}))
