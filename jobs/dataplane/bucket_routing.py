@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
 
-_BUCKET = "groundskeeper_bucket"
+# No column of a table has this name, because Avro allows no space.
+_BUCKET = "groundskeeper bucket"
 _IDENTIFIER = "org.apache.hudi.index.bucket.BucketIdentifier"
 _BYTES_OF_TASK = 128 * 1024 * 1024
 _FOOTERS_AT_ONCE = 16

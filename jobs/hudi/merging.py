@@ -13,11 +13,14 @@ from jobs.format.schema_history import LATEST, SchemaHistory
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.jvm import translated
 from jobs.hudi.table import HudiTable
-from jobs.problems.tables import MERGE_RULES_UNCLEAR, SCHEMA_ON_READ_UNREADABLE
+from jobs.problems.tables import MERGE_RULES_UNCLEAR, SCHEMA_ON_READ_UNREADABLE, UNSENT_VALUES_IN_LOGS
 from jobs.table_errors import TableEmptyError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jobs.contract import Problem
+    from jobs.hudi.records import FileSlice
 
 _MODE, _STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
 
@@ -74,6 +77,16 @@ def _merging_of(table: HudiTable) -> Merging:
 def by_column(table: HudiTable) -> list[str]:
     """Returns the property by which columns without a value keep the value of the earlier row, if it is set."""
     return [_BY_COLUMN] if table.properties.get(_BY_COLUMN) else []
+
+
+def against_clustering_by_hudi(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
+    """Returns the refusal of a clustering by Hudi of slices with logs, if a value of the table's properties stands for
+    values that were not sent. Hudi's client (1.2.0) does not pass that value to the readers of a clustering
+    (`ClusteringExecutionStrategy.getReaderProperties`)."""
+    if table.properties.get(_BY_COLUMN) != "FILL_UNAVAILABLE":
+        return []
+    number = sum(bool(item.log_files) for item in slices)
+    return [UNSENT_VALUES_IN_LOGS.because(f"{number} file groups have logs")] if number else []
 
 
 def unclear(table: HudiTable) -> list[Problem]:

@@ -24,6 +24,10 @@ _NOTHING_BY_ITSELF = {
     "hoodie.write.commit.callback.on": "false",
 }
 
+# Properties of a table by which its rows are merged, such as the value that stands for one that Debezium did not send.
+# A compaction finds them only among the options of its client (1.2.0), and would otherwise write that value.
+_MERGE_PROPERTIES = "hoodie.record.merge.property."
+
 # A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Timeline-server markers need it,
 # direct ones do not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
@@ -56,6 +60,7 @@ def client_options(table: HudiTable) -> dict[str, str]:
     options = {
         **_BUFFER_OF_MERGES,
         **table.declared.hudi_options,
+        **{name: value for name, value in table.properties.items() if name.startswith(_MERGE_PROPERTIES)},
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
         **indexes.options(table),

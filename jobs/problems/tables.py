@@ -200,6 +200,15 @@ MERGE_RULES_UNCLEAR: Final = ProblemType(
     hint="Put `hoodie.record.merge.mode`, `hoodie.record.merge.strategy.id`, `hoodie.compaction.payload.class` and "
     "`hoodie.table.ordering.fields` back to what the table was made with.",
 )
+UNSENT_VALUES_IN_LOGS: Final = ProblemType(
+    "unsent-values-in-logs",
+    "A clustering by Hudi would replace values by the mark for values that were not sent",
+    why="Debezium sends a mark in place of a large value that has not changed, and readers then keep the value of "
+    "before. Hudi's clustering (1.2.0) does not know the mark where it merges logs, and writes the mark itself; "
+    "nobody could tell the values of before. A compaction by a job keeps them.",
+    example="20 file groups have logs",
+    hint="Compact the table first.",
+)
 CODEC_NOT_SUPPORTED: Final = ProblemType(
     "codec-not-supported",
     "Files with this compression cannot be written",

@@ -20,7 +20,7 @@ from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import WritersActiveError, refuse
 from jobs.format.bucket_rules import Selection
 from jobs.format.stale_writes import Group
-from jobs.hudi import hashing_metadata, rows
+from jobs.hudi import hashing_metadata, merging, rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -167,6 +167,7 @@ def _of_table(table: HudiTable) -> list[Problem]:
 
 def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:
     yield from older_hudi.against_merging_by_hudi(table, held.free)
+    yield from merging.against_clustering_by_hudi(table, held.free)
     yield from writer_engines.of_flink_with_ranges(table.may_have_flink)
     if older_hudi.without_hashing_config(table):
         # Hudi before 1.1 may start an instant without the table's lock, and read the ranges just before they change.

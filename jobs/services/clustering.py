@@ -20,7 +20,7 @@ from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import refuse
 from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import rows
+from jobs.hudi import merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.records import FileSlice
@@ -92,6 +92,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         problems += preflight.no_meta_fields(table)
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
         problems += [*preflight.columns_changed(table, chosen), *rows.not_readable(table)]
+        problems += merging.against_clustering_by_hudi(table, chosen)
         problems += writer_engines.of_running_flink(table, order)
         problems += [*held.refusals(table), *repeated_file_ids.refusals(table, chosen)]
     if order.dry_run:

@@ -12,7 +12,7 @@ from typing import Any
 from jobs.clustering_refusals import PLAN_UNUSABLE
 from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import LeaseLostError, WritersActiveError, refuse
-from jobs.hudi import plan_firewall
+from jobs.hudi import merging, plan_firewall
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lent_lock import LENT_LOCK
 from jobs.hudi.lock import TableLock
@@ -76,6 +76,7 @@ def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, look
         *preflight.no_meta_fields(table),
         *repeated_file_ids.refusals(table, table.file_slices()),
         *older_hudi.against_merging_by_hudi(table, table.file_slices()),
+        *merging.against_clustering_by_hudi(table, table.file_slices()),
     ]
     return [*writer_engines.of_running_flink(table, order), *older]
 

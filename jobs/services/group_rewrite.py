@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from jobs.dataplane.key_digest import KeyDigest
+from jobs.errors import refuse
 from jobs.format.written_file import WrittenFile
+from jobs.hudi import merging
 from jobs.hudi.clustering_groups import ClusteringGroups
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
 from jobs.hudi.records import FileSlice
@@ -70,6 +72,9 @@ class GroupRewrite:
         return written + (self._by_hudi(instant, rest) if rest else [])
 
     def _by_hudi(self, instant: str, by_group: Mapping[int, Sequence[FileSlice]]) -> list[WrittenFile]:
+        # A writer may have added logs since the job began.
+        slices = [item for part in by_group.values() for item in part]
+        refuse(merging.against_clustering_by_hudi(self._table, slices))
         self._table.reload()
         until = max(item.requested for item in self._table.instants())
         found = self._groups.execute(instant, by_group, until=until)

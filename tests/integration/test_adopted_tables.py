@@ -73,6 +73,15 @@ def test_odd_keys_are_routed_as_a_writer_routes_them(
     assert run_job(spark, base, "audit", index=index).details["clean"]
 
 
+@pytest.mark.exhaustive
+def test_no_column_is_mistaken_for_that_of_the_bucket(spark: SparkSession, base: Path) -> None:
+    old = tables.writer_options(base, table_type=COW, num_buckets=None, partitioned=False, metadata=False)
+    tables.upsert(tables.rows(spark, 0, 60).withColumn("groundskeeper_bucket", F.col("city")), base, old)
+    before = tables.snapshot(spark, base)
+    adopt(spark, base, num_buckets=3)
+    assert tables.snapshot(spark, base) == before
+
+
 @pytest.mark.timeout(120)
 def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark: SparkSession, base: Path) -> None:
     old = tables.writer_options(base, table_type=COW, num_buckets=None, record_key="id,time", partitioned=False)
