@@ -4,8 +4,9 @@
 
 Writers: `batch` writes DataFrame upserts and repeats those that conflict (OCC, its own Spark session, its first number
 of buckets). Option `--overlapping` adds a second writer to other partitions, so there is hardly a moment without a
-write in flight. `0.15`, `1.0.2` and `1.1.1` are such writers with that version of Hudi. `stream` is Hudi's streaming
-sink. `sql` is one session of Spark SQL statements; `--careless` without the options that keep it fresh. `flink` is a
+write in flight. `0.15`, `1.0.2` and `1.1.1` are the same as `batch`, with that version of Hudi. `stream` is Hudi's
+streaming sink. `sql` is one session of Spark SQL statements; if `--careless` is given, the session lacks the options
+that make it notice changes of the table. `flink` is a
 job on a real cluster that the service stops for each hand-over, and this script starts again; `flink-state` is such a
 job with Flink's default index.
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COMMITS_BEFORE = 20
-_SWITCH_SECONDS = 0.0005  # The service has the same; with Python's 5 ms threads would wait for each other.
+_SWITCH_SECONDS = 0.0005  # The service sets the same; with Python's default of 5 ms threads wait longer for each other.
 _forks = multiprocessing.get_context("fork")
 PARTITIONS = ("dt=2026-01-01", "dt=2026-01-02")
 BUCKETS = 4

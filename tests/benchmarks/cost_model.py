@@ -7,12 +7,12 @@ Each table, a copy of one of several shapes, gets a compaction, a clustering, an
 the other, by a daemon with a worker of one slot: 200 jobs. More `--slots` give as many tables their jobs beside
 each other. The model learns from the attempts as the service has stored them. Errors are measured on tables that were
 left out of the learning: a fifth of the tables of each shape (`of_tables`), or all tables of a shape, whose size is
-then new to the model (`of_shapes`). `without circumstances` is the first of these if the model does not know how warm
-and how busy the worker was. Each is a median of absolute errors, as a share of what a job took.
+then new to the model (`of_shapes`). `without circumstances` is the error `of_tables` of a model that does not know how
+warm and how busy the worker was. Each figure is the median of absolute errors, as a share of what a job took.
 
-`alike` is what no model can avoid: the same error, if the median of the same kind of job on tables of the same shape
-were expected. On a machine with other work only CPU seconds mean anything; `seconds by load` are seconds divided by the
-processes that wanted each core.
+`alike` is the error that no model can avoid: it would remain if the model always expected the median of all jobs of
+the same kind on tables of the same shape. On a machine with other work only CPU seconds mean anything;
+`seconds by load` are seconds divided by the processes that wanted each core.
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from tests.benchmarks.trips import Fingerprint
 
 OURS, HUDI, OVERWRITE, FLOOR = "groundskeeper", "hudi_rescale", "overwrite", "floor"
-# A second expansion of the table that our first one has left, and our expansion of the table that Hudi's rescale has
-# left: the same rows in as many files. Only files that we have written badly would cost more than Hudi's.
+# `again` expands the result of our first expansion once more; `after_hudi` is our expansion of the result of Hudi's
+# rescale. Both tables have the same rows in as many files, so `again` costs more only if we have written worse files.
 AGAIN, AFTER_HUDI = "again", "after_hudi"
-# A plain copy of the files of our first expansion.
-# Split rows have fewer similar neighbours and compress less well, whoever writes them.
+# A plain copy of the files that our first expansion wrote. The floor of the original files would be too low: rows that
+# were split into buckets have fewer similar neighbours, and compress less well.
 FLOOR_OF_OUTPUT = "floor_of_output"
 REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, float]]] = {
     OURS: variants.ours,

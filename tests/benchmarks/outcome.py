@@ -1,13 +1,13 @@
-"""Compares ways to decide when tables are compacted and cleaned: what the services cost, and what queries pay.
+"""Compares ways to decide when tables are compacted and cleaned, by the cost of these services and of queries.
 
     python tests/benchmarks/outcome.py [--tables 20] [--minutes 30] [--seeds 1,2,3] [--variants inline,default] [--json]
 
-Each variant gets the same writes and queries of the same tables at the same times, one variant after the other, by one
-warm Spark session. Few tables get most of the writes, and other ones most of the queries: both follow Zipf
-distributions, drawn independently. Variants:
+Each variant gets the same writes and queries of the same tables at the same times. The variants run one after the other
+in one warm Spark session. A few tables get most of the writes, and a few others get most of the queries: both follow
+Zipf distributions, which are drawn independently. The variants are:
 
-- `inline`: Hudi's own services in the writer, with Hudi's defaults. Their cost is what the same writes cost in
-  addition, compared with `none`, or with the other variants on average.
+- `inline`: the writer runs Hudi's own services, with Hudi's defaults. Their cost is the cost of these writes minus that
+  of the same writes in `none`, or else of the average of the other variants.
 - `default`: a daemon with our default thresholds, and a worker of one slot.
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
@@ -20,15 +20,15 @@ The cost of a daemon is the CPU time of all its processes until the last job has
 warmed it up; `service_parts` has the parts of the worker's JVM and of all Python processes. At the end the rows of all
 variants must be equal. On a machine with other work only CPU seconds mean anything.
 
-A line is printed about each minute. The figures so far, and the comparison of these, are written to
-`--results FILE` after each variant. A run with the results of an earlier run adds the variants that are missing there,
-so that each variant can run alone, in a session that is as warm as for the others. If a variant fails, the script says
+A line is printed about each minute. After each variant all figures so far, and their comparison, are written to
+`--results FILE`. If the file has results of an earlier run, this run adds only the missing variants. So each variant
+can run alone, in a session that is as warm as for the others. If a variant fails, the script says
 so, goes on with the others, and ends with exit code 1. SIGTERM ends the run with the comparison of the variants that
 have ended.
 
-A machine is seldom equally fast for an hour. If `--together` is given, all variants run at the same time, each with a
-daemon of its own, and each event is done for one variant after the other, so a change of the machine concerns all of
-them. Twice the events need twice the time: `--together --variants objective,default --write-every 4 --query-every 6
+A machine is seldom equally fast for an hour. If `--together` is given, all variants run at the same time, each with its
+own daemon, and each event is done for one variant after the other, so a slower machine slows all of them down. There
+are then more events, which need more time: `--together --variants objective,default --write-every 4 --query-every 6
 --minutes 12`. The JVM's compiler and collector may work during a query of one variant, and not during the same query of
 another; with `--asks 2` each query is asked twice, and the cheaper one counts (`--write-every 6 --query-every 9
 --minutes 18`).
@@ -297,7 +297,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
 
 
 class _Ended(BaseException):
-    """The run ends because SIGTERM has come."""
+    """SIGTERM has come, so the run ends."""
 
 
 def _end(_signal: int, _frame: object) -> None:
@@ -305,8 +305,8 @@ def _end(_signal: int, _frame: object) -> None:
 
 
 class Result:
-    """The figures of the variants that have ended, by seed, the rows that all of them have, and what failed. They are
-    written after each variant. A file of the same options is continued."""
+    """The figures of all variants that have ended, by seed, with the rows that their tables have, and the failures.
+    The results are written after each variant. If the file has results of the same options, these are kept."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self._given = given

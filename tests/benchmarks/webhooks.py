@@ -3,9 +3,9 @@ this takes.
 
     python tests/benchmarks/webhooks.py [--per-second 500] [--seconds 60] [--receivers 10] [--hanging 1] [--tables 50]
 
-A real `groundskeeper serve` on SQLite, local receivers in a process of their own, and events that a third process
-writes at an even pace, as an observer would: `--per-second` counts deliveries. The hanging receivers take every message
-and never answer. The delay runs from the moment before the event's row is written until its receipt.
+The run has three processes: a real `groundskeeper serve` on SQLite, local receivers, and a process that writes events
+at an even pace, as the observation of tables does. `--per-second` counts deliveries. The hanging receivers take every
+message and never answer. The delay runs from the moment before the event's row is written until its receipt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs all real components of a fleet together, and kills some of them.
 
-PostgreSQL, two services, a Spark cluster of two workers, a table on S3 that Spark writes under a lock of ZooKeeper, one
-on HDFS that Flink writes, webhooks, and all services, started by policies and by calls.
+The fleet has PostgreSQL, two services, a Spark cluster of two workers, a table on S3 that Spark writes with a lock in
+ZooKeeper, a table on HDFS that Flink writes, and webhooks. Policies and calls start each kind of job.
 """
 
 from __future__ import annotations

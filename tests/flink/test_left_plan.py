@@ -1,4 +1,5 @@
-"""A Flink job leaves a compaction plan, and what the refusal of an expansion tells to do about it helps."""
+"""A Flink job leaves a compaction plan: an expansion is refused, and the command that the refusal names removes the
+obstacle."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from tests.flink.job import FlinkJob
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
-# A job with these options only plans; one that compacts by itself executes the plan as well. Between a plan and the
-# stop there may be two commits, which are not enough for another plan.
+# A Flink job with PLANS only plans compactions; a job with COMPACTS executes them as well. Between a plan and the stop
+# of the job there may be two commits, which are too few for another plan.
 PLANS = {"compaction.schedule.enabled": "true", "compaction.delta_commits": "3"}
 COMPACTS = {**PLANS, "compaction.async.enabled": "true"}
-# A job plans in a thread of its own after a commit, also after that of its stop.
+# After each commit, including the last one before a stop, a Flink job plans in another thread.
 STILL_SECONDS = 2.0
 EXPANSION = {"num_buckets": 8}
 

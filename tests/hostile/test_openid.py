@@ -142,7 +142,8 @@ def _none(provider: LyingProvider) -> str:
 
 
 def _confused(provider: LyingProvider) -> str:
-    """Signs by HMAC with the public key. A library that lets the token choose the algorithm would accept that."""
+    """Signs by HMAC with the public key as its secret. A library that lets the token choose the algorithm accepts
+    this."""
     pem = provider.key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

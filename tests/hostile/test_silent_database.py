@@ -49,7 +49,7 @@ def through(proxy: StallingProxy, database: str) -> str:
 
 
 def clock_of(service: Serving) -> datetime | None:
-    """The time that the scheduler has recorded last."""
+    """Returns the latest time that the scheduler has recorded."""
     with reading(service.engine) as connection:
         return connection.execute(sa.select(schema.service_clock.c.at)).scalar()
 

@@ -96,7 +96,7 @@ def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark:
         ({"hoodie.datasource.write.drop.partition.columns": "TRUE"}, "partition-columns-dropped"),
     ],
 )
-def test_tables_whose_rows_do_not_say_what_they_are_are_refused(
+def test_tables_whose_rows_lack_a_needed_column_are_refused(
     spark: SparkSession, base: Path, more: dict[str, str], refusal: str
 ) -> None:
     old = tables.writer_options(base, table_type=COW, num_buckets=None, **more)

@@ -41,7 +41,7 @@ def lock(tmp_path: Path) -> TableLock:
 
 @contextmanager
 def _as(spark: SparkSession, options: dict[str, str]) -> Iterator[None]:
-    """The session as a worker's, whose settings have these accounts."""
+    """The Spark session, set up as a worker with these accounts in its settings does it."""
     storage_login.set_up(spark, options)
     with reached_by(spark, options, "s3a://lake"):
         yield

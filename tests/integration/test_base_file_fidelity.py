@@ -40,7 +40,8 @@ def dictionaries(path: Path) -> list[bool]:
 
 
 def schema_of(path: Path) -> str:
-    """Returns the Parquet schema without the name of its root. pyarrow annotates the inner group of no map."""
+    """Returns the Parquet schema without the name of its root, and without the annotations of maps' inner groups, which
+    pyarrow does not write."""
     return str(pq.ParquetFile(path).schema).partition("{")[2].replace("key_value (Map)", "key_value")
 
 
@@ -156,9 +157,7 @@ def test_another_codec_can_be_asked_for(spark: SparkSession, base: Path) -> None
         assert set.union(*map(codecs, files_of(base, instant))) == {(codec or "gzip").upper()}
 
 
-def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another_one(
-    spark: SparkSession, base: Path
-) -> None:
+def test_slices_of_logs_alone_get_the_codec_and_schema_of_other_base_files(spark: SparkSession, base: Path) -> None:
     more = {"hoodie.parquet.compression.codec": "snappy", "hoodie.bloom.index.filter.type": "SIMPLE"}
     # Without a metadata table the listing determines the files, so that files can be removed.
     tables.write_table(spark, base, count=300, updates=1, metadata=False, **more)
@@ -186,8 +185,8 @@ FILTERS = [
     "day = date'2020-02-01'", "at < timestamp'2023-11-14 22:20:00'", "region = 'r2' and city < 100",
     "note is null and fare > 100", "nothing is null and fare > 1000",
 ]  # fmt: skip
-# Hudi 1.2 itself misses rows by these filters. Parquet has no statistics of wide values and of NaN, and Hudi takes a
-# column without statistics for a column of nulls.
+# Hudi 1.2 itself misses rows by these filters: Parquet has no statistics of wide values and of columns with NaN, and
+# Hudi treats a column without statistics as a column of nulls.
 MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 
 

@@ -1,4 +1,4 @@
-"""Reads by buckets have Spark's own rows, without an exchange, or say why they fall back."""
+"""Reads by buckets return the same rows as Spark's own plan without a shuffle, or say why they use that plan."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A cleaning of many files is several clean instants. After each of them Hudi, an older Hudi and the next job know what
-is left, and at the end the table is what a single clean would have made of it."""
+"""A cleaning of many files makes several clean instants. After each of them Hudi, an older Hudi and the next job know
+what is left to delete; at the end the table is the same as after a single clean."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Once a table's lock is lost, no file is changed for the thread that held it: not by this thread, not by threads that
-share its work, and not by tasks of its Spark jobs."""
+"""A thread that has lost a table's lock changes no file any more, and neither do the threads that share its work, nor
+the tasks of its Spark jobs."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_rebuild_that_was_frozen_deletes_no_metadata_table_that_the_next_attem
     def frozen(*given: Any) -> Any:
         """Stands for a worker that is suspended right before the deletion."""
         monkeypatch.undo()
-        # The other worker and the writer work in a thread of their own, because this thread held the lock.
+        # The other worker and the writer run in another thread, because this thread has held the lock.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(others).result()
         time.sleep(FRESH_SECONDS)

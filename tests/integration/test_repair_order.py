@@ -1,5 +1,5 @@
-"""A repair's own rows and deletes count as of the writes that it repairs, and not as of its commits, when another
-stale write is repaired after it."""
+"""A repair writes rows and deletes of earlier writes. When another stale write is repaired later, these rows and
+deletes have the time of their original writes, not of the repair's commits."""
 
 from __future__ import annotations
 

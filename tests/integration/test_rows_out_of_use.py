@@ -1,5 +1,5 @@
-"""While a repair has file groups without a bucket out of use, their rows are nowhere else: whatever fails or comes in
-between, they stay readable or the savepoint stays, and the next repair writes them."""
+"""A repair takes file groups without a bucket out of use, and writes their rows again afterwards. Whatever fails in
+between, the rows stay readable, or a savepoint keeps their files until the next repair writes them."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSess
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     before = proved(spark, base, 8)
     assert refusals(spark, base, params, writers_stopped=True) == {"expanded-since"}
-    # A savepoint of a commit whose files were replaced would be one of files that may be gone.
+    # The files of the earlier commit were replaced and may be gone, so a savepoint of this commit is refused.
     (earlier, *_) = hudi_table(spark, base, INDEX).commits()
     found = run_job(spark, base, "savepoint", {"instant": earlier.write.instant}, dry_run=True).details["refusals"]
     assert [each["type"] for each in found] == ["replaced-since"]

@@ -274,7 +274,7 @@ def test_an_expansion_that_fails_at_its_end_leaves_the_old_number_in_force_until
     table.run(f"REFRESH TABLE {table.name}")
     insert(table)
     table.check(2)
-    # Statements are affected as on an expanded table.
+    # Statements behave as on an expanded table.
     table.run(f"UPDATE {table.name} SET qty = -9, ver = 5L WHERE id % 3 = 1")
     table.check(2)
 

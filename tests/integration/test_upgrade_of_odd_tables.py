@@ -1,5 +1,5 @@
-"""The version of a table with typed partition fields, of a copy whose files have times in another order, or of a table
-with a history of its schema or of its instants, changes."""
+"""Tests changes of the version of odd tables: tables with typed partition fields, copies whose files have times in
+another order, and tables with a history of their schema or of their instants."""
 
 from __future__ import annotations
 

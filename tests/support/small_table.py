@@ -126,8 +126,8 @@ class SmallTable:
     def begin(
         self, instant: str, action: str = "deltacommit", *, heartbeat: float | None = None, flink: bool = False
     ) -> None:
-        """`heartbeat` is the time of the writer's last one, in seconds since the epoch. Spark writes a workload profile
-        into the inflight file, Flink nothing."""
+        """`heartbeat` is the time of the writer's last heartbeat, in seconds since the epoch. Spark writes a workload
+        profile into the inflight file, Flink nothing."""
         (self.timeline / f"{instant}.{action}.requested").touch()
         is_of_version_6 = action == "commit" and self.version < 8
         inflight = f"{instant}.inflight" if is_of_version_6 else f"{instant}.{action}.inflight"
@@ -155,9 +155,9 @@ class SmallTable:
         modified: float | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time,
-        from version 8 on (by default the instant plus one); `modified` when the timeline file was written, for version
-        6."""
+        """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time in
+        table version 8 or later (by default the instant plus one); `modified` when the timeline file was written, for
+        version 6."""
         stats: dict[str, list[dict[str, Any]]] = {}
         for partition, of_partition in (files or {}).items():
             for name, size in of_partition.items():

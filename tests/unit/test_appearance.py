@@ -50,7 +50,9 @@ class Timeline:
         return copy
 
 
-def test_times_that_ascend_are_found_in_order_like_by_the_whole_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shortcut_for_ascending_times_has_the_result_of_the_full_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     chance = random.Random(7)
     timelines = []
     for _ in range(400):
@@ -67,7 +69,7 @@ def test_times_that_ascend_are_found_in_order_like_by_the_whole_comparison(monke
     assert 20 < sum(map(bool, found)) < 380
 
 
-def test_a_request_before_one_that_appeared_after_its_completion_goes_back() -> None:
+def test_an_instant_that_appears_later_but_is_requested_earlier_is_found_as_late() -> None:
     timeline = Timeline()
     for _ in range(4):
         timeline.commit()

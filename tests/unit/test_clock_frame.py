@@ -56,7 +56,7 @@ def measured(files: list[Stamped], version: int = 9) -> ClockFrame:
         (10 * MINUTES, timedelta()),
     ],
 )
-def test_one_clock_is_followed_wherever_it_is(version: int, offset: timedelta, zone: timedelta) -> None:
+def test_the_offset_of_one_clock_is_measured_in_any_zone(version: int, offset: timedelta, zone: timedelta) -> None:
     frame = measured(commits(offset, offset, offset, version=version), version)
 
     assert frame.offset is not None
@@ -146,7 +146,7 @@ def test_a_copied_table_shows_no_clock_but_its_last_instant_is_known(version: in
     assert frame.set_back is None
     assert frame.behind(copied_at + SECONDS) == timedelta()
     assert frame.latest is not None
-    # The computed frame is never ahead of that of the writers.
+    # The computed frame is never ahead of the writers' clock.
     assert frame.offset is None or frame.offset <= -8 * HOURS
 
     later = measured([*copies, *commit(copied_at + HOURS, -8 * HOURS, version=version)], version)
@@ -197,7 +197,7 @@ def test_an_instant_that_appears_later_but_has_an_earlier_time_is_found() -> Non
 
     assert found([plan, *before, *later]) == []
     assert found([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
-    # A write that was inflight when ours began rightly has the earlier instant.
+    # A write that was in flight when ours began has an earlier instant than ours, which is no fault.
     assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
     # An upgrade of the table writes the files of completed instants anew.
     anew = [Stamped(each.name, ours + MINUTES + number * SECONDS / 50) for number, each in enumerate(before)]

@@ -32,7 +32,7 @@ def sorted_by(order: CompletionOrder) -> list[int]:
 
 
 @pytest.mark.parametrize("zone_hours", [0, -5])
-def test_times_of_files_that_were_seen_to_appear_tell_it_in_any_zone(zone_hours: int) -> None:
+def test_original_times_of_files_show_the_order_of_completion_in_any_zone(zone_hours: int) -> None:
     order = CompletionOrder.of(files(zone_hours=zone_hours))
     assert sorted_by(order) == BY_COMPLETION
     assert all(order.is_known(name) for name in NAMES.values())

@@ -190,7 +190,7 @@ def test_a_filter_finds_rows_by_the_indexes_of_pages() -> None:
         assert pq.read_table(io.BytesIO(content), filters=pc.field("number") == number).equals(ALL.slice(number, 1))
 
 
-def test_the_same_comes_out_however_the_bytes_come() -> None:
+def test_the_compressed_file_does_not_depend_on_the_size_of_the_pieces() -> None:
     table = ALL.select(["number", "more"])
     plain = written(table, 100, compression="none", write_page_index=True)
     for step in (1, 3, 1000, 1 << 30):

@@ -201,7 +201,7 @@ def test_pages_that_are_other_than_the_footer_says_are_left_to_hudi(tmp_path: Pa
     assert not list((tmp_path / "p").glob("*_0-2-0_*"))
 
 
-def test_keys_that_an_error_of_the_copy_exchanges_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_wrong_row_group_is_detected_by_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slices = tuple(write(tmp_path, f"f{first}", rows(first, first + 100)) for first in (0, 100))
     copied = CopyWriter._copied
 

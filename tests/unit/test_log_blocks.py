@@ -94,7 +94,7 @@ def test_a_block_without_instant_says_so() -> None:
         _ = read(block(3, {}, b""))[0].instant
 
 
-def test_the_number_of_records_is_held_against_the_content() -> None:
+def test_the_number_of_records_is_compared_with_the_content() -> None:
     def of(content: bytes) -> tuple[int, int]:
         written = block(3, INSTANT, content)
         return avro_content(pa.BufferReader(written), read(written)[0])

@@ -56,7 +56,7 @@ def error(model: CostModel, fleet: Fleet, *, is_known: bool = True) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_circumstances_explain_most_of_the_error_of_the_clock(seed: int) -> None:
+def test_known_circumstances_reduce_the_error_of_the_expected_duration(seed: int) -> None:
     with_them, without = error(*learned(seed)), error(*learned(seed, is_known=False), is_known=False)
     assert with_them < 0.15 < without
     assert with_them < 0.6 * without
@@ -74,7 +74,7 @@ def test_the_shown_model_tells_how_much_slower_cold_and_busy_workers_are() -> No
     assert found.parts[CostPart.BYTES_READ][0].slowness == Slowness()
 
 
-def test_nothing_is_explained_by_circumstances_that_change_nothing() -> None:
+def test_circumstances_without_an_effect_have_no_part_in_the_model() -> None:
     [found] = learned(1, cold=0.0, busy=0.0)[0].learned()
     assert found.parts[CostPart.SECONDS][0].slowness == Slowness()
 

@@ -37,7 +37,7 @@ def dear(table_id: str, reads: float, price: float) -> Dear:
     return Dear(table_id, reads, price)
 
 
-def test_a_table_counts_together_with_the_dearer_ones_that_wait() -> None:
+def test_the_reads_of_a_table_are_added_to_those_of_waiting_tables_with_a_higher_cost() -> None:
     share = ReadShare(LEVEL, 100.0, [dear("a", 2.0, 9.0), dear("b", 3.0, 5.0), dear("c", 4.0, 1.0)])
     assert share.with_dearer(dear("d", 1.0, 7.0)) == pytest.approx(0.03)
     assert share.with_dearer(dear("d", 1.0, 0.5)) == pytest.approx(0.10)
@@ -49,7 +49,7 @@ def test_a_table_counts_together_with_the_dearer_ones_that_wait() -> None:
     assert ReadShare(LEVEL).with_dearer(dear("a", 0.0, 1.0)) == 0.0
 
 
-def test_cheaper_tables_make_room_for_dearer_ones() -> None:
+def test_tables_of_lower_cost_stop_waiting_if_tables_of_higher_cost_have_to_wait() -> None:
     share = ReadShare(LEVEL, 100.0, [dear("a", 3.0, 2.0), dear("b", 2.0, 1.0), dear("x", 9.0, 0.5)])
     assert share.displaced() == []
     share.may_wait = 0.05
