@@ -137,12 +137,12 @@ def _messages(spark: Any) -> Iterator[list[str]]:
     client, found = spark.sparkContext._gateway._gateway_client, []
     send = client.send_command
 
-    def noted(text: str, *more: Any, **named: Any) -> Any:
+    def send_and_record(text: str, *more: Any, **named: Any) -> Any:
         if not text.startswith("m"):
             found.append(text)
         return send(text, *more, **named)
 
-    client.send_command = noted
+    client.send_command = send_and_record
     try:
         yield found
     finally:

@@ -132,7 +132,7 @@ class Bench:
                 late = self._play(events, parts)
                 for part in parts:
                     if part.daemon and (left := [job for each in part.ids for job in settled(part.daemon, each)]):
-                        _say(f"{part.variant}: jobs that have not ended: {', '.join(left)}")
+                        _log(f"{part.variant}: jobs that have not ended: {', '.join(left)}")
             for part in parts:
                 if part.daemon:
                     found = [job for each in part.ids for job in jobs_of(part.daemon, each)]
@@ -149,7 +149,7 @@ class Bench:
         self._warm_up(daemon)
         ids = self._register(daemon, bases, variant, seed)
         shown = [own | printed_options(daemon, each, "spark") for own, each in zip(options, ids, strict=True)]
-        _say(f"the daemon of {variant} is warm")
+        _log(f"the daemon of {variant} is warm")
         after = self._after(daemon, variant, ids, bases)
         return _Part(variant, bases, [each | OWN_REPEATS for each in shown], after, daemon, ids)
 
@@ -168,7 +168,7 @@ class Bench:
         for place, event in enumerate(events):
             if (at := time.monotonic() - began) >= 60 * (minute + 1):
                 minute = int(at // 60)
-                _say(f"minute {minute}: {place} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
+                _log(f"minute {minute}: {place} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
             while (at := time.monotonic() - began) < event.at:
                 for part in parts:
                     part.after(None, at)
@@ -263,7 +263,7 @@ def _report_read(daemon: Daemon, base: Path) -> None:
     assert answer.json()["counted"] == 1, answer.text
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
@@ -285,7 +285,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
             order = [each for each in given.variants[first:] + given.variants[:first] if not result.has(seed, each)]
             for variants in [order] if given.together and order else [[each] for each in order]:
                 names = ", ".join(variants)
-                _say(f"seed {seed}, {names}")
+                _log(f"seed {seed}, {names}")
                 try:
                     for found, rows in bench.run(variants, events, seed):
                         result.add(found, [[each.rows, each.data] for each in rows])
@@ -328,7 +328,7 @@ class Result:
         self._write()
 
     def failed(self, seed: int, variant: str, error: Exception) -> None:
-        _say("".join(format_exception(error)))
+        _log("".join(format_exception(error)))
         self.failures.append(f"seed {seed}, {variant}: {type(error).__name__}: {error}"[:1000])
         self._write()
 

@@ -192,7 +192,7 @@ def test_parts_of_a_fleet_are_killed_and_no_row_and_no_event_is_lost(
                 _wait(second, lambda jobs, table=table: _done(jobs, table, "compaction"))
 
             # Kills a worker as soon as it has a job, and the service to which it reported.
-            _wait(second, lambda jobs: any(_is_held(each) and _is_of(each, doomed) for each in jobs))
+            _wait(second, lambda jobs: any(_is_held(each) and _is_run_by(each, doomed) for each in jobs))
             doomed.kill()
             os.kill(first.process.pid, signal.SIGKILL)
             with worker("c"):
@@ -275,7 +275,7 @@ def _is_held(job: Job) -> bool:
     return job["state"] in ("leased", "running")
 
 
-def _is_of(job: Job, worker: ClusterWorker) -> bool:
+def _is_run_by(job: Job, worker: ClusterWorker) -> bool:
     return f"-{worker.process.pid}-" in (job["worker_id"] or "")
 
 

@@ -164,7 +164,7 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
-def newer(path: Path) -> None:
+def set_newer_revision(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
 
@@ -176,7 +176,7 @@ def newer(path: Path) -> None:
         pytest.param(overwrite, "is damaged: ", marks=pytest.mark.exhaustive),
         pytest.param(cut_off, "is damaged: ", marks=pytest.mark.exhaustive),
         pytest.param(folder, "unable to open database file", marks=pytest.mark.exhaustive),
-        (newer, "newer"),
+        (set_newer_revision, "newer"),
     ],
 )
 def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(

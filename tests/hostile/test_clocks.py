@@ -173,7 +173,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
     ids: dict[str, str] = {}
     tries: Counter[str] = Counter()
 
-    def twice_in_vain(got: Received) -> Reply:
+    def refuse_twice(got: Received) -> Reply:
         tries[got.id] += 1
         return Reply(503 if tries[got.id] <= 2 else 200)
 
@@ -197,7 +197,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         client.post(f"/v1/worker/leases/{job}/result", attempt=2, result={"outcome": "cancelled"})
 
     with (
-        Receiver(twice_in_vain) as receiver,
+        Receiver(refuse_twice) as receiver,
         Serving(
             tmp_path,
             environment=wall.environment,

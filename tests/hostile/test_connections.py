@@ -149,7 +149,7 @@ def test_connections_at_work_are_not_closed_and_room_is_left_for_health_checks(a
     app = create_app(app_context)
     at_work = []
 
-    async def both(scope: Scope, receive: Receive, send: Send) -> None:
+    async def recorded_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("path") == "/slow":
             at_work.append(scope)
             await slow_or_large(scope, receive, send)
@@ -157,7 +157,7 @@ def test_connections_at_work_are_not_closed_and_room_is_left_for_health_checks(a
             await app(scope, receive, send)
 
     with (
-        serving(both, all=5, probes=2) as address,
+        serving(recorded_app, all=5, probes=2) as address,
         flood(address, 5, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy,
     ):
         url = f"http://127.0.0.1:{address[1]}"

@@ -70,7 +70,7 @@ def browser(app_context: AppContext, identity: Identity) -> Iterator[TestClient]
 def begin(browser: TestClient, provider: LyingProvider) -> Callable[..., dict[str, str]]:
     """Begins a log-in; returns what the provider would send back."""
 
-    def begun(**more: str) -> dict[str, str]:
+    def begin_login(**more: str) -> dict[str, str]:
         answer = browser.get("/login", params=more)
         assert answer.status_code == 303, answer.text
         query = parse_qs(urlsplit(answer.headers["location"]).query)
@@ -78,7 +78,7 @@ def begin(browser: TestClient, provider: LyingProvider) -> Callable[..., dict[st
         assert query["code_challenge_method"] == ["S256"]
         return {"state": query["state"][0], "code": "c1"}
 
-    return begun
+    return begin_login
 
 
 def refused(answer: Any, status: int, kind: str) -> str:
@@ -135,7 +135,7 @@ def test_a_log_in_never_ends_on_another_site(browser: TestClient, page: str) -> 
     assert "next" in refused(answer, 422, "params-invalid")
 
 
-def _none(provider: LyingProvider) -> str:
+def _unsigned(provider: LyingProvider) -> str:
     head, body, _ = provider.signed().split(".")
     head = base64.urlsafe_b64encode(b'{"alg":"none","kid":"one"}').decode().rstrip("=")
     return f"{head}.{body}."
@@ -160,7 +160,7 @@ STRANGER = new_key()
 FORGED: dict[str, Callable[[LyingProvider], str]] = {
     "another key": lambda each: each.signed(STRANGER),
     "an unknown key": lambda each: each.signed(STRANGER, key_id="two"),
-    "no algorithm": _none,
+    "no algorithm": _unsigned,
     "HMAC": _confused,
     "another issuer": lambda each: each.signed(iss="https://evil.example"),
     "another audience": lambda each: each.signed(aud="somebody-else"),
@@ -196,7 +196,7 @@ def test_clocks_may_differ_by_a_minute(browser: TestClient, begin: Any, provider
         assert browser.get("/login/callback", params=back).status_code == 303
 
 
-def _of_api(provider: LyingProvider, **more: Any) -> str:
+def _access_token(provider: LyingProvider, **more: Any) -> str:
     return provider.signed(**{"aud": "api", "nonce": None, **more})
 
 
@@ -204,22 +204,26 @@ def test_an_access_token_is_checked_as_strictly(browser: TestClient, provider: L
     def call(token: str) -> Any:
         return browser.get("/v1/session", headers={"Authorization": f"Bearer {token}"})
 
-    assert call(_of_api(provider)).json()["role"] == "operator"
-    assert call(_of_api(provider, groups=["ops", "boss"])).json()["role"] == "admin"
-    refused(call(_of_api(provider, groups=["strangers"])), 403, "login-refused")
-    refused(call(_of_api(provider, groups=None)), 403, "login-refused")
-    bad = [_of_api(provider, aud=CLIENT), _of_api(provider, exp=provider.now() - 61), _of_api(provider, iss="x")]
-    bad += [_none(provider), _confused(provider), _of_api(provider, key=STRANGER), "a.b.c", "x" * 20_000]
+    assert call(_access_token(provider)).json()["role"] == "operator"
+    assert call(_access_token(provider, groups=["ops", "boss"])).json()["role"] == "admin"
+    refused(call(_access_token(provider, groups=["strangers"])), 403, "login-refused")
+    refused(call(_access_token(provider, groups=None)), 403, "login-refused")
+    bad = [
+        _access_token(provider, aud=CLIENT),
+        _access_token(provider, exp=provider.now() - 61),
+        _access_token(provider, iss="x"),
+    ]
+    bad += [_unsigned(provider), _confused(provider), _access_token(provider, key=STRANGER), "a.b.c", "x" * 20_000]
     for token in bad:
         assert refused(call(token), 401, "unauthenticated") == "The token is not valid."
-    valid = _of_api(provider)
+    valid = _access_token(provider)
     clock.advance(361)
     assert call(valid).status_code == 401
 
 
 def test_unknown_keys_make_the_service_ask_the_provider_seldom(browser: TestClient, provider: LyingProvider) -> None:
     for number in range(5):
-        token = _of_api(provider, key=STRANGER, key_id=f"unknown {number}")
+        token = _access_token(provider, key=STRANGER, key_id=f"unknown {number}")
         assert browser.get("/v1/session", headers={"Authorization": f"Bearer {token}"}).status_code in (200, 401)
     assert provider.asked.count("/keys") <= 2
 
@@ -232,7 +236,7 @@ def test_a_revoked_person_gets_no_session_and_no_access(
     with writing(sqlite) as connection:
         token_store.revoke(connection, person, clock())
     assert browser.get("/v1/session").status_code == 401
-    assert browser.get("/v1/session", headers={"Authorization": f"Bearer {_of_api(provider)}"}).status_code == 401
+    assert browser.get("/v1/session", headers={"Authorization": f"Bearer {_access_token(provider)}"}).status_code == 401
     assert "revoked" in refused(browser.get("/login/callback", params=begin()), 403, "login-refused")
 
 
@@ -243,7 +247,7 @@ def test_a_person_is_not_a_token(browser: TestClient, begin: Any, provider: Lyin
     for secret in ("", "0" * 64):
         headers = {"Authorization": f"Bearer gk_{person}_{secret}"}
         assert browser.get("/v1/session", headers=headers).status_code == 401
-    headers = {"Authorization": f"Bearer {_of_api(provider)}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {_access_token(provider)}", "Content-Type": "application/json"}
     refused(browser.post("/v1/session", headers=headers), 409, "no-login")
 
 
@@ -273,7 +277,7 @@ def test_a_broken_provider_is_named_and_tokens_still_work(
     began = time.monotonic()
     refused(browser.get("/login"), 502, "provider-unavailable")
     refused(
-        browser.get("/v1/session", headers={"Authorization": f"Bearer {_of_api(provider)}"}),
+        browser.get("/v1/session", headers={"Authorization": f"Bearer {_access_token(provider)}"}),
         502,
         "provider-unavailable",
     )
@@ -290,7 +294,7 @@ def test_too_many_keys_are_refused_and_many_searched_quickly(
     browser: TestClient, provider: LyingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remembered, "PAUSE_SECONDS", 0)
-    headers = {"Authorization": f"Bearer {_of_api(provider)}"}
+    headers = {"Authorization": f"Bearer {_access_token(provider)}"}
     one = provider.keys[0]
     provider.keys = [{**one, "kid": str(number)} for number in range(1000)]
     refused(browser.get("/v1/session", headers=headers), 502, "provider-unavailable")
@@ -305,7 +309,7 @@ def test_too_many_keys_are_refused_and_many_searched_quickly(
     assert browser.get("/v1/session", headers=headers).status_code == 200
     short = new_key(1024)
     provider.keys = [public(short, "short")]
-    weak = _of_api(provider, key=short, key_id="short")
+    weak = _access_token(provider, key=short, key_id="short")
     assert browser.get("/v1/session", headers={"Authorization": f"Bearer {weak}"}).status_code == 401
 
 

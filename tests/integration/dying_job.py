@@ -101,7 +101,7 @@ def _patch(patch: pytest.MonkeyPatch, point: dict[str, Any], context: JobContext
     owner, name = CALLS[point["name"]]
     real, left = getattr(owner, name), [point.get("nth", 1)]
 
-    def lost(*args: Any, **kwargs: Any) -> Any:
+    def call_and_lose(*args: Any, **kwargs: Any) -> Any:
         left[0] -= 1
         result = real(*args, **kwargs) if left[0] or point["at"] == "after" else None
         if left[0] == 0:
@@ -110,4 +110,4 @@ def _patch(patch: pytest.MonkeyPatch, point: dict[str, Any], context: JobContext
             context.checkpoint()
         return result
 
-    patch.setattr(owner, name, lost)
+    patch.setattr(owner, name, call_and_lose)

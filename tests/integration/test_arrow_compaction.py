@@ -296,18 +296,20 @@ def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(
     context: Any = spark.sparkContext
     python = context.pythonExec
 
-    def use(program: str) -> Callable[[], None]:
+    def setter_of_python(program: str) -> Callable[[], None]:
         return lambda: setattr(context, "pythonExec", program)
 
     class Steps(At):
         def step(self, name: str, *, bytes_total: int = 0) -> None:
-            use(python if "Hudi's executor" in name or not name.startswith("compacting") else "/bin/false")()
+            setter_of_python(
+                python if "Hudi's executor" in name or not name.startswith("compacting") else "/bin/false"
+            )()
             super().step(name, bytes_total=bytes_total)
 
     try:
         details = run_job(spark, base, "compaction", context=Steps("", lambda: None)).details
     finally:
-        use(python)()
+        setter_of_python(python)()
     [how] = details["engines"]
     assert (how["engine"], [each["type"] for each in how["reasons"]]) == ("hudi", ["arrow-failed"])
     assert "Traceback" not in str(how)

@@ -211,7 +211,7 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     tables.upsert(with_odd_columns(tables.rows(spark, 0, 600)), base, options)
     tables.upsert(with_odd_columns(tables.rows(spark, 0, 200, ts=1)), base, options)
 
-    def found(base: Path = base) -> dict[str, set[str]]:
+    def ids_by_filter(base: Path = base) -> dict[str, set[str]]:
         frame = spark.read.format("hudi").options(**skipping).load(str(base))
         return {text: {row.id for row in frame.where(text).select("id").collect()} for text in FILTERS + MISSED}
 
@@ -220,18 +220,18 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     marked = everything.select("id", *(F.expr(text).alias(text) for text in FILTERS + MISSED)).collect()
     truth = {text: {row.id for row in marked if row[text]} for text in FILTERS + MISSED}
     assert all(truth.values())
-    before = found()
+    before = ids_by_filter()
     assert {text: before[text] for text in FILTERS} == {text: truth[text] for text in FILTERS}
     if table_type == "MERGE_ON_READ":
         # Logs have statistics of all values, so the expected result is that of Hudi's own compaction.
         twin = tmp_path / "twin"
         shutil.copytree(base, twin)
         run_job(spark, twin, "compaction")
-        before = found(twin)
+        before = ids_by_filter(twin)
 
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 
-    after = found()
+    after = ids_by_filter()
     assert {text: after[text] for text in FILTERS} == {text: truth[text] for text in FILTERS}
     assert all(before[text] <= after[text] <= truth[text] for text in MISSED)
 

@@ -310,7 +310,7 @@ def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSessio
     def looks() -> tuple[str, ...]:
         with pytest.MonkeyPatch.context() as patch:
             parts = Cleaner._parts
-            patch.setattr(Cleaner, "_parts", lambda *given: _noted(looked_at, parts(*given)))
+            patch.setattr(Cleaner, "_parts", lambda *given: _record_parts(looked_at, parts(*given)))
             result = run_job(spark, base, "cleaning", {"retain": 1, "files_per_clean": 1}, index=None)
         assert result.details["files_deleted"] == 0
         assert result.details["nothing_to_do"]
@@ -325,7 +325,7 @@ def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSessio
     assert earliest == max(commit.write.instant for commit in hudi_table(spark, base, None).commits())
 
 
-def _noted(found: list[int], parts: Any) -> Any:
+def _record_parts(found: list[int], parts: Any) -> Any:
     found.append(parts.partitions())
     return parts
 

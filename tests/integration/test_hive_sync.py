@@ -207,7 +207,7 @@ def test_a_sync_goes_on_when_the_metastore_is_back(spark: SparkSession, metastor
     assert caught.value.problem().retriable
     assert "refused" in caught.value.detail
 
-    class Leaves(JobContext):
+    class ContextWithoutMetastore(JobContext):
         def step(self, name: str, *, bytes_total: int = 0) -> None:
             super().step(name, bytes_total=bytes_total)
             if name == "syncing with the metastore":
@@ -215,14 +215,14 @@ def test_a_sync_goes_on_when_the_metastore_is_back(spark: SparkSession, metastor
 
     try:
         with pytest.raises(MetastoreUnavailableError) as caught:
-            run_job(spark, base, "sync", into(metastore, "away"), context=Leaves())
+            run_job(spark, base, "sync", into(metastore, "away"), context=ContextWithoutMetastore())
         assert "\tat " not in caught.value.detail
     finally:
         metastore.process._start()
     assert run_job(spark, base, "sync", into(metastore, "away")).details["tables"][0]["partitions_added"] == 3
 
 
-class EndsAt(JobContext):
+class ContextThatDiesAt(JobContext):
     def __init__(self, last: str) -> None:
         super().__init__()
         self._last = last
@@ -241,7 +241,7 @@ def test_the_next_attempt_completes_the_sync_of_a_dead_one(
     options = tables.write_table(spark, base, count=30, **PLAIN)
     delete_partition(spark, base, options, "2026-01-02")
     with pytest.raises(CancelledError):
-        run_job(spark, base, "sync", target, context=EndsAt("comparing the partitions"))
+        run_job(spark, base, "sync", target, context=ContextThatDiesAt("comparing the partitions"))
     # Only Hudi's tool takes the folder for a partition.
     assert set(in_metastore(spark, metastore, "halves.halves")[1]) == {f"2026-01-0{day}" for day in (1, 2, 3)}
     [done] = run_job(spark, base, "sync", target).details["tables"]

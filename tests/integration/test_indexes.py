@@ -318,19 +318,19 @@ def test_an_expression_index_that_hides_rows_from_other_filters_is_found(
     indexed.write(spark, base, options, table_type=COW)
     session = spark.newSession()
 
-    def found() -> tuple[int, list[str]]:
+    def rows_and_findings() -> tuple[int, list[str]]:
         read = session.read.format("hudi").options(**{"hoodie.enable.data.skipping": "true"}).load(str(base))
         findings = run_job(spark, base, "diagnosis", index=None).details["findings"]
         return read.where(misled).count(), [each["type"] for each in findings]
 
         # The fault is Hudi's own. Once Hudi is right, the finding is wrong.
 
-    assert found() == (0, ["expression-index-misleads"])
+    assert rows_and_findings() == (0, ["expression-index-misleads"])
     session.sql(f"create table region_{expression} using hudi location '{base}'")
     session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
     session.sql(f"drop index expr_index_region on region_{expression}")
     session.sql(f"drop table region_{expression}")
-    assert found() == (22, [])
+    assert rows_and_findings() == (22, [])
 
 
 @pytest.mark.exhaustive

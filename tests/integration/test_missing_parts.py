@@ -81,7 +81,7 @@ def goes_on(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-def all_of_it(metadata: Path) -> None:
+def whole_metadata_table(metadata: Path) -> None:
     shutil.rmtree(metadata)
 
 
@@ -108,18 +108,18 @@ def its_properties(metadata: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "version", "table_type", "partitioned"),
     [
-        (all_of_it, 9, "MERGE_ON_READ", False),
+        (whole_metadata_table, 9, "MERGE_ON_READ", False),
         *(
             pytest.param(damage, version, table_type, True, marks=pytest.mark.exhaustive)
             for damage, version, table_type in (
-                (all_of_it, 9, "MERGE_ON_READ"),
+                (whole_metadata_table, 9, "MERGE_ON_READ"),
                 (its_listing, 9, "MERGE_ON_READ"),
                 (files_of_its_listing, 9, "MERGE_ON_READ"),
                 (its_instants, 9, "MERGE_ON_READ"),
                 (its_properties, 9, "COPY_ON_WRITE"),
-                (all_of_it, 8, "COPY_ON_WRITE"),
-                (all_of_it, 6, "MERGE_ON_READ"),
-                (all_of_it, 6, "COPY_ON_WRITE"),
+                (whole_metadata_table, 8, "COPY_ON_WRITE"),
+                (whole_metadata_table, 6, "MERGE_ON_READ"),
+                (whole_metadata_table, 6, "COPY_ON_WRITE"),
                 (its_listing, 6, "MERGE_ON_READ"),
                 (its_instants, 6, "MERGE_ON_READ"),
                 (its_properties, 6, "MERGE_ON_READ"),
@@ -197,7 +197,7 @@ def test_a_metadata_table_is_not_built_if_a_listing_would_miss_a_partition(
     planned = run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED, dry_run=True)
     assert "partition-metadata-gone" in {each["type"] for each in planned.details["refusals"]}
     # Without the metadata table, the job takes the partitions from the folders.
-    all_of_it(base / ".hoodie" / "metadata")
+    whole_metadata_table(base / ".hoodie" / "metadata")
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED)
     assert {each.type for each in refused.value.reasons} == {"partition-metadata-gone"}

@@ -74,7 +74,7 @@ class Observer:
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, "t")
         found = poll_table(self.engine, utc_now, watch, TableReader(self.engine, {}, SMALL))
-        assert self._partitions() == self._by_hudi()
+        assert self._partitions() == self._partitions_by_hudi()
         # hudi-rs leaves out file groups that have no base file yet.
         assert [each for each in self._read_afresh() if each.base_file] == slices_by_hudi_rs(self.base)
         return [commit.operation or commit.action for commit in found.commits]
@@ -100,7 +100,7 @@ class Observer:
             if s.file_groups
         }
 
-    def _by_hudi(self) -> dict[str, tuple[int, int, int, int]]:
+    def _partitions_by_hudi(self) -> dict[str, tuple[int, int, int, int]]:
         found: dict[str, tuple[int, int, int, int]] = {}
         for each in self.table.file_slices():
             groups, base_bytes, logs, log_bytes = found.get(each.partition, (0, 0, 0, 0))

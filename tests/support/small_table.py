@@ -66,7 +66,7 @@ _RESTORE = {
 }
 
 
-def _or_null(schema: Any) -> list[Any]:
+def _nullable(schema: Any) -> list[Any]:
     return ["null", schema]
 
 
@@ -74,14 +74,14 @@ _ARCHIVED = {
     "type": "record",
     "name": "HoodieArchivedMetaEntry",
     "fields": [
-        {"name": "hoodieReplaceCommitMetadata", "type": _or_null(_COMMIT)},
-        {"name": "hoodieCommitMetadata", "type": _or_null("HoodieReplaceCommitMetadata")},
-        {"name": "hoodieCleanMetadata", "type": _or_null(_CLEAN)},
+        {"name": "hoodieReplaceCommitMetadata", "type": _nullable(_COMMIT)},
+        {"name": "hoodieCommitMetadata", "type": _nullable("HoodieReplaceCommitMetadata")},
+        {"name": "hoodieCleanMetadata", "type": _nullable(_CLEAN)},
         {
             "name": "hoodieRollbackMetadata",
-            "type": _or_null({**_ROLLBACK, "fields": [_ROLLBACK["fields"][0]]}),
+            "type": _nullable({**_ROLLBACK, "fields": [_ROLLBACK["fields"][0]]}),
         },
-        *({"name": name, "type": _or_null("string")} for name in ("commitTime", "actionType", "actionState")),
+        *({"name": name, "type": _nullable("string")} for name in ("commitTime", "actionType", "actionState")),
     ],
 }
 

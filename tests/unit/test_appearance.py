@@ -15,7 +15,7 @@ BEGIN = datetime(2026, 1, 1, 12)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
-def ms(at: datetime) -> int:
+def milliseconds(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1)) / timedelta(milliseconds=1))
 
 
@@ -30,10 +30,10 @@ class Timeline:
 
     def write(self, requested: datetime, completed: datetime, offset: timedelta = 0 * SECOND) -> str:
         instant = instant_of(requested + offset)
-        self.files[f"{instant}.commit.requested"] = ms(requested) + 5
-        self.files[f"{instant}.inflight"] = ms(requested) + 90
+        self.files[f"{instant}.commit.requested"] = milliseconds(requested) + 5
+        self.files[f"{instant}.inflight"] = milliseconds(requested) + 90
         ends = f"_{instant_of(completed + offset)}" if self.version >= 8 else ""
-        self.files[f"{instant}{ends}.commit"] = ms(completed) + 20
+        self.files[f"{instant}{ends}.commit"] = milliseconds(completed) + 20
         return instant
 
     def commit(self, offset: timedelta = 0 * SECOND, *, seconds: float = 1.5) -> str:
@@ -45,7 +45,7 @@ class Timeline:
 
     def copied(self, names: list[str], *, each: float) -> Timeline:
         copy = Timeline(version=self.version)
-        at = ms(BEGIN + 24 * HOUR)
+        at = milliseconds(BEGIN + 24 * HOUR)
         copy.files = {name: at + round(number * each * 1000) for number, name in enumerate(names)}
         return copy
 

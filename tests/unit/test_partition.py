@@ -19,7 +19,7 @@ def listed(files: dict[str, int], view: Visibility, replaced: dict[str, str] | N
     return latest_slices("p", [Entry(f"p/{name}", size, False) for name, size in files.items()], view, replaced or {})
 
 
-def only(found: Listed) -> tuple[str | None, tuple[str, ...]]:
+def only_slice(found: Listed) -> tuple[str | None, tuple[str, ...]]:
     (one,) = found.slices
     return one.base_file, one.logs
 
@@ -27,13 +27,13 @@ def only(found: Listed) -> tuple[str | None, tuple[str, ...]]:
 def test_the_newest_committed_base_file_counts_and_the_older_is_freed() -> None:
     files = {base_file(A, "001"): 10, base_file(A, "003"): 20, base_file(A, "005"): 40}
     found = listed(files, seen("001_002.commit", "003_004.commit", "005.commit.requested", "005.inflight"))
-    assert only(found) == (base_file(A, "003"), ())
+    assert only_slice(found) == (base_file(A, "003"), ())
     assert (found.freed_files, found.freed_bytes, found.freed_since) == (1, 10, "003")
 
 
 def test_files_of_instants_older_than_the_timeline_are_committed() -> None:
     found = listed({base_file(A, "001"): 10}, seen("005_006.commit"))
-    assert only(found) == (base_file(A, "001"), ())
+    assert only_slice(found) == (base_file(A, "001"), ())
 
 
 def test_files_of_a_pending_instant_do_not_count_however_old() -> None:
@@ -48,7 +48,7 @@ def test_files_that_a_rollback_left_behind_do_not_count() -> None:
 
 def test_a_savepointed_commit_does_not_begin_the_timeline() -> None:
     view = seen("001_002.commit", "001_003.savepoint", "009_010.commit")
-    assert only(listed({base_file(A, "005"): 10}, view)) == (base_file(A, "005"), ())
+    assert only_slice(listed({base_file(A, "005"): 10}, view)) == (base_file(A, "005"), ())
 
 
 def test_without_anything_committed_nothing_counts() -> None:
@@ -60,38 +60,38 @@ def test_logs_from_version_8_on_count_by_the_completion_of_their_commit() -> Non
     names = ["001_002.deltacommit", "003_007.deltacommit", "004_0045.deltacommit", "005_008.commit"]
     files = {base_file(A, "001"): 10, base_file(A, "005"): 20, log_file(A, "003"): 3, log_file(A, "004"): 4}
     found = listed(files, seen(*names))
-    assert only(found) == (base_file(A, "005"), (log_file(A, "003"),))
+    assert only_slice(found) == (base_file(A, "005"), (log_file(A, "003"),))
     assert (found.freed_files, found.freed_bytes, found.freed_since) == (2, 14, "005")
 
 
 def test_logs_of_uncommitted_instants_do_not_count_from_version_8_on() -> None:
     view = seen("001_002.deltacommit", "003.deltacommit.requested", "003.deltacommit.inflight")
-    assert only(listed({base_file(A, "001"): 10, log_file(A, "003"): 3}, view)) == (base_file(A, "001"), ())
+    assert only_slice(listed({base_file(A, "001"): 10, log_file(A, "003"): 3}, view)) == (base_file(A, "001"), ())
 
 
 def test_logs_of_version_6_go_by_the_slice_in_their_name() -> None:
     view = seen("001.deltacommit", "005.commit", layout=1)
     files = {base_file(A, "001"): 10, log_file(A, "001"): 1, base_file(A, "005"): 20, log_file(A, "005"): 5}
     found = listed(files, view)
-    assert only(found) == (base_file(A, "005"), (log_file(A, "005"),))
+    assert only_slice(found) == (base_file(A, "005"), (log_file(A, "005"),))
     assert (found.freed_bytes, found.freed_since) == (11, "005")
 
 
 def test_logs_on_a_pending_compaction_of_version_6_count_on_top_of_the_old_slice() -> None:
     view = seen("001.deltacommit", "005.compaction.requested", layout=1)
     files = {base_file(A, "001"): 10, log_file(A, "001"): 1, log_file(A, "005"): 5}
-    assert only(listed(files, view)) == (base_file(A, "001"), (log_file(A, "001"), log_file(A, "005")))
+    assert only_slice(listed(files, view)) == (base_file(A, "001"), (log_file(A, "001"), log_file(A, "005")))
 
 
 def test_a_group_may_consist_of_logs_alone() -> None:
-    assert only(listed({log_file(A, "001"): 5}, seen("001_002.deltacommit"))) == (None, (log_file(A, "001"),))
+    assert only_slice(listed({log_file(A, "001"): 5}, seen("001_002.deltacommit"))) == (None, (log_file(A, "001"),))
 
 
 def test_a_replaced_group_is_freed_altogether() -> None:
     found = listed(
         {base_file(A, "001"): 10, base_file(B, "003"): 20}, seen("001_002.commit", "003_004.replacecommit"), {A: "003"}
     )
-    assert only(found) == (base_file(B, "003"), ())
+    assert only_slice(found) == (base_file(B, "003"), ())
     assert (found.freed_bytes, found.freed_since) == (10, "003")
 
 

@@ -82,7 +82,7 @@ def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
             worker.wait_until("ready", executors=2)
             scene.submit()
             scene.wait_for_middle()
-            hit(victim, cluster)
+            destroy(victim, cluster)
             if victim != "application":
                 scene.prove(attempts=(1, 2))
                 return
@@ -93,7 +93,7 @@ def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
             scene.prove(attempts=(1, 2))
 
 
-def hit(victim: str, cluster: Cluster) -> None:
+def destroy(victim: str, cluster: Cluster) -> None:
     match victim:
         case "executor":
             os.kill(cluster.executors()[0], signal.SIGKILL)

@@ -231,10 +231,10 @@ def test_advice_that_nobody_asked_for_gives_way_to_a_later_change_of_a_pattern(
 def test_a_table_without_advice_has_the_reason(service: Service, clock: FakeClock) -> None:
     written(service, hours=2)
 
-    def never(table_id: str, now: datetime) -> Advice:
+    def fail_if_simulated(table_id: str, now: datetime) -> Advice:
         raise AssertionError(f"{table_id} was simulated at {now}")
 
-    adviser.run_once(service.database, never)
+    adviser.run_once(service.database, fail_if_simulated)
     assert advice(service).because == "too little is known: 12 commits; 30 in more than a day are needed"
     written(service)
     set_policy(service, objective={"read_overhead": 1.1})

@@ -243,14 +243,14 @@ def test_tables_take_turns_by_slot_seconds_instead_of_the_number_of_jobs(service
     assert order == ["a", "b", "b", "b", "b", "a"]
 
 
-def begun(service: Service) -> Job:
+def job_after_one_failure(service: Service) -> Job:
     job = add(service, "a")
     leased(service)
     return fail(service, service.job(job.id), 1)
 
 
 def test_a_pause_holds_further_attempts_back_until_it_ends(service: Service) -> None:
-    job = begun(service)
+    job = job_after_one_failure(service)
     pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
     service.clock.advance(60)
     for _ in range(5):
@@ -274,7 +274,7 @@ def test_a_pause_does_not_hold_back_submitted_jobs(service: Service) -> None:
 
 @pytest.mark.parametrize("settings", [{"paused": True}, {"windows": [{"start": "03:00", "end": "04:00"}]}])
 def test_the_policy_of_a_table_holds_further_attempts_back(service: Service, settings: dict[str, Any]) -> None:
-    job = begun(service)
+    job = job_after_one_failure(service)
     with writing(service.engine) as connection:
         policy_store.put_table(connection, "a", TableLevel(settings, service.clock()))
     service.clock.advance(60)

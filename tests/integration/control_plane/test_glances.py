@@ -195,24 +195,24 @@ def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: 
         "deliveries": queue_store.DUE,
     }
 
-    def found() -> set[str]:
+    def names_with_work() -> set[str]:
         return {name for name, statement in every.items() if may_find(engine, statement, now=clock())}
 
-    assert found() == set()
+    assert names_with_work() == set()
     service.register()
-    assert found() == {"polls"}
+    assert names_with_work() == {"polls"}
     with writing(engine) as connection:
         watch_store.claim(connection, now=clock(), next_poll_at=clock() + timedelta(seconds=60), limit=1)
-    assert found() == set()
+    assert names_with_work() == set()
     clock.advance(59)
-    assert found() == set()
+    assert names_with_work() == set()
     clock.advance(2)
-    assert found() == {"polls"}
+    assert names_with_work() == {"polls"}
     service.poll(commits=5)
-    assert found() == {"polls", "decisions"}
+    assert names_with_work() == {"polls", "decisions"}
     assert not lease_store.may_find(engine, clock(), "default")
     assert len(service.plan().jobs) == 1
-    assert found() == {"polls", "locks"}
+    assert names_with_work() == {"polls", "locks"}
     assert lease_store.may_find(engine, clock(), "default")
     assert lease_store.may_become_due(engine, "default")
     assert not lease_store.may_become_due(engine, "other's group")

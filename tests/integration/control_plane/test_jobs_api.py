@@ -171,24 +171,24 @@ def test_waited_and_worked_are_sums_over_the_attempts_and_add_up_to_what_the_job
 ) -> None:
     job_id = submit().json()["id"]
 
-    def spent(*expected: float) -> None:
+    def require_spent(*expected: float) -> None:
         found = job_of(client, job_id)["spent"]
         assert list(found.values()) == list(expected)
         assert list(found) == ["waited_seconds", "worked_seconds", "took_seconds"]
 
     clock.advance(100)
-    spent(100, 0, 100)
+    require_spent(100, 0, 100)
     plan = worker.must_lease()
     clock.advance(20)
-    spent(100, 20, 120)
+    require_spent(100, 20, 120)
     worker.report(plan, Result(Outcome.FAILED, error=PASSING))
     clock.advance(300)
-    spent(400, 20, 420)
+    require_spent(400, 20, 420)
     plan = worker.must_lease()
     clock.advance(7.5)
     worker.report(plan, Result(Outcome.SUCCEEDED))
     clock.advance(1000)
-    spent(400, 27.5, 427.5)
+    require_spent(400, 27.5, 427.5)
 
 
 def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(

@@ -116,14 +116,14 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> SendResult:
-    async def once() -> SendResult:
+    async def send_once() -> SendResult:
         sender = KafkaSender(options.pop("guard", LOCAL), options.pop("limits", PATIENT), **options)
         try:
             return await sender.produce(url, "tbl_1", b"{}", {"webhook-id": "evt_1"}, own or {})
         finally:
             await sender.close()
 
-    return run(once())
+    return run(send_once())
 
 
 @MOSTLY_ON_POSTGRESQL

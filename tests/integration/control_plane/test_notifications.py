@@ -445,7 +445,7 @@ def test_two_replicas_tell_a_problem_once(on_call: OnCall) -> None:
     on_call.put()
     on_call.open([a_problem(number) for number in range(5)])
 
-    async def both() -> list[rounds.Round]:
+    async def run_two_replicas() -> list[rounds.Round]:
         return await asyncio.gather(*(asyncio.to_thread(rounds.run_once, on_call.post.database) for _ in range(2)))
 
-    assert sum(each.messages for each in asyncio.run(both())) == 1
+    assert sum(each.messages for each in asyncio.run(run_two_replicas())) == 1

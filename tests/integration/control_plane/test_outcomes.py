@@ -205,18 +205,18 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     assert len(service.plan().jobs) == 1
     assert "right after a compaction, 1.2 allowed" in service.decision().because
 
-    def found() -> str | None:
+    def missed_since() -> str | None:
         with reading(service.engine) as connection:
             (facts,) = table_store.facts(connection, clock(), ["tbl_1"])
         problem = objectives.missed(facts, clock())
         return problem.detail if problem else None
 
-    assert found() is None
+    assert missed_since() is None
     for _ in range(4):
         clock.advance(600)
         service.poll(commits=20)
         service.plan()
-    detail = found()
+    detail = missed_since()
     assert detail is not None
     assert detail.startswith("For 40 min a read costs ")
     assert "kept 0.0 % of the last week" in detail
@@ -226,7 +226,7 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     clock.advance(600)
     service.poll(commits=0)
     service.plan()
-    assert found() is None
+    assert missed_since() is None
 
 
 def test_time_without_checks_and_steps_of_the_clock_do_not_count(engine: sa.Engine, service: Service) -> None:
@@ -294,7 +294,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     settings = {"budget": {"worker_hours_per_day": 1.0, "carry_over_days": 1}}
     policy_registry.put_pattern(service.engine, clock, "tag:team=shop", precedence=0, settings=settings)
 
-    def works(hours: float) -> None:
+    def spend_hours(hours: float) -> None:
         with writing(service.engine) as connection:
             figures = Figures(succeeded=1, seconds=3600 * hours)
             attempt_figures.add(connection, "tbl_1", COMPACTION, figures, clock())
@@ -312,9 +312,9 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
 
     assert starts() == ["tbl_2", "tbl_3"]
     # The budget is one worker-hour of today and another one that was left of yesterday.
-    works(1.5)
+    spend_hours(1.5)
     assert starts() == ["tbl_2", "tbl_3"]
-    works(0.5)
+    spend_hours(0.5)
     assert starts() == ["tbl_3"]
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
@@ -322,7 +322,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
     clock.advance(86_400)
     assert starts() == ["tbl_2", "tbl_3"]
-    works(1.0)
+    spend_hours(1.0)
     assert starts() == ["tbl_3"]
     # The table's own budget counts before that of the pattern.
     policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})

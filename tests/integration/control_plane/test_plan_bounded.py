@@ -25,7 +25,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
     return service
 
 
-def left(file_groups: int) -> dict[str, Any]:
+def details_with_rest(file_groups: int) -> dict[str, Any]:
     return {"file_groups": 1, "left": {"file_groups": file_groups, "bytes": 100 * file_groups, "plans": []}}
 
 
@@ -39,7 +39,7 @@ def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
         assert (job.kind, dict(job.params), job.timeout_seconds) == (COMPACTION, {"limit_bytes": 100}, 50)
         leased = service.lease()
         assert leased
-        service.end(leased, **left(more))
+        service.end(leased, **details_with_rest(more))
         clock.advance(10)
         service.poll(commits=1)
         assert service.plan().jobs == ()
@@ -53,7 +53,7 @@ def test_work_that_a_submitted_job_has_left_is_not_continued_by_the_policy(servi
     ask(service, COMPACTION)
     leased = service.lease()
     assert leased
-    service.end(leased, **left(3))
+    service.end(leased, **details_with_rest(3))
     clock.advance(100)
     service.poll(commits=1)
     assert service.plan().jobs == ()
