@@ -57,13 +57,15 @@ def receive(ports: Connection, count: int, hanging: int, stop: Event, results: C
                     delays[number].setdefault(event["id"], delay)
                     writer.write(_OK)
 
-            async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Any = handle) -> None:
+            async def handle_until_closed(
+                reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Any = handle
+            ) -> None:
                 try:
                     await handle(reader, writer)
                 except (asyncio.IncompleteReadError, ConnectionError):
                     writer.close()
 
-            servers.append(await asyncio.start_server(quiet, "127.0.0.1", 0))
+            servers.append(await asyncio.start_server(handle_until_closed, "127.0.0.1", 0))
         ports.send([server.sockets[0].getsockname()[1] for server in servers])
         while not stop.is_set():
             await asyncio.sleep(0.1)

@@ -177,7 +177,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         tries[got.id] += 1
         return Reply(503 if tries[got.id] <= 2 else 200)
 
-    def goes_on(client: Client, number: int, seconds: float = 60) -> None:
+    def require_progress(client: Client, number: int, seconds: float = 60) -> None:
         # Polls and deliveries.
         tables["watched"].commit(f"2026010112{number:07d}")
         path = f"/v1/commits?table_id={ids['watched']}"
@@ -217,7 +217,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         try:
             for number, seconds in enumerate(steps):
                 wall.set(seconds)
-                goes_on(client, number)
+                require_progress(client, number)
         finally:
             client.close()
         assert client.answers == {"continue"}
@@ -228,7 +228,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         wall.set(-HOUR)
         service.start()
         # The service recorded the time at most ten seconds ago.
-        goes_on(Client(service), len(steps), 20)
+        require_progress(Client(service), len(steps), 20)
         assert service.stop() == 0
 
 

@@ -81,7 +81,7 @@ def begin(browser: TestClient, provider: LyingProvider) -> Callable[..., dict[st
     return begin_login
 
 
-def refused(answer: Any, status: int, kind: str) -> str:
+def require_refusal(answer: Any, status: int, kind: str) -> str:
     assert (answer.status_code, answer.json()["type"]) == (status, f"/problems/{kind}"), answer.text
     return str(answer.json()["detail"])
 
@@ -124,7 +124,7 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_began(
             clock.advance(601)
         case "no state":
             del back["state"]
-    refused(browser.get("/login/callback", params=back), 403, "login-expired")
+    require_refusal(browser.get("/login/callback", params=back), 403, "login-expired")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_began(
 )
 def test_a_log_in_never_ends_on_another_site(browser: TestClient, page: str) -> None:
     answer = browser.get("/login", params={"next": page})
-    assert "next" in refused(answer, 422, "params-invalid")
+    assert "next" in require_refusal(answer, 422, "params-invalid")
 
 
 def _unsigned(provider: LyingProvider) -> str:
@@ -185,7 +185,7 @@ def test_a_forged_id_token_opens_no_session(
 ) -> None:
     back = begin()
     provider.id_token = lambda: FORGED[forged](provider)
-    refused(browser.get("/login/callback", params=back), 403, "login-refused")
+    require_refusal(browser.get("/login/callback", params=back), 403, "login-refused")
     assert browser.get("/v1/session").status_code == 401
 
 
@@ -206,8 +206,8 @@ def test_an_access_token_is_checked_as_strictly(browser: TestClient, provider: L
 
     assert call(_access_token(provider)).json()["role"] == "operator"
     assert call(_access_token(provider, groups=["ops", "boss"])).json()["role"] == "admin"
-    refused(call(_access_token(provider, groups=["strangers"])), 403, "login-refused")
-    refused(call(_access_token(provider, groups=None)), 403, "login-refused")
+    require_refusal(call(_access_token(provider, groups=["strangers"])), 403, "login-refused")
+    require_refusal(call(_access_token(provider, groups=None)), 403, "login-refused")
     bad = [
         _access_token(provider, aud=CLIENT),
         _access_token(provider, exp=provider.now() - 61),
@@ -215,7 +215,7 @@ def test_an_access_token_is_checked_as_strictly(browser: TestClient, provider: L
     ]
     bad += [_unsigned(provider), _confused(provider), _access_token(provider, key=STRANGER), "a.b.c", "x" * 20_000]
     for token in bad:
-        assert refused(call(token), 401, "unauthenticated") == "The token is not valid."
+        assert require_refusal(call(token), 401, "unauthenticated") == "The token is not valid."
     valid = _access_token(provider)
     clock.advance(361)
     assert call(valid).status_code == 401
@@ -237,7 +237,7 @@ def test_a_revoked_person_gets_no_session_and_no_access(
         token_store.revoke(connection, person, clock())
     assert browser.get("/v1/session").status_code == 401
     assert browser.get("/v1/session", headers={"Authorization": f"Bearer {_access_token(provider)}"}).status_code == 401
-    assert "revoked" in refused(browser.get("/login/callback", params=begin()), 403, "login-refused")
+    assert "revoked" in require_refusal(browser.get("/login/callback", params=begin()), 403, "login-refused")
 
 
 def test_a_person_is_not_a_token(browser: TestClient, begin: Any, provider: LyingProvider) -> None:
@@ -248,7 +248,7 @@ def test_a_person_is_not_a_token(browser: TestClient, begin: Any, provider: Lyin
         headers = {"Authorization": f"Bearer gk_{person}_{secret}"}
         assert browser.get("/v1/session", headers=headers).status_code == 401
     headers = {"Authorization": f"Bearer {_access_token(provider)}", "Content-Type": "application/json"}
-    refused(browser.post("/v1/session", headers=headers), 409, "no-login")
+    require_refusal(browser.post("/v1/session", headers=headers), 409, "no-login")
 
 
 BROKEN: dict[str, Any] = {
@@ -275,8 +275,8 @@ def test_a_broken_provider_is_named_and_tokens_still_work(
     monkeypatch.setattr(exchange, "SECONDS", 0.5)
     provider.changed = BROKEN[broken]
     began = time.monotonic()
-    refused(browser.get("/login"), 502, "provider-unavailable")
-    refused(
+    require_refusal(browser.get("/login"), 502, "provider-unavailable")
+    require_refusal(
         browser.get("/v1/session", headers={"Authorization": f"Bearer {_access_token(provider)}"}),
         502,
         "provider-unavailable",
@@ -297,7 +297,7 @@ def test_too_many_keys_are_refused_and_many_searched_quickly(
     headers = {"Authorization": f"Bearer {_access_token(provider)}"}
     one = provider.keys[0]
     provider.keys = [{**one, "kid": str(number)} for number in range(1000)]
-    refused(browser.get("/v1/session", headers=headers), 502, "provider-unavailable")
+    require_refusal(browser.get("/v1/session", headers=headers), 502, "provider-unavailable")
     provider.keys = [
         {"kty": "RSA"},
         {**one, "n": "AQAB"},
@@ -334,7 +334,7 @@ def test_another_party_that_answers_in_place_of_the_provider_is_refused(
     browser: TestClient, begin: Any, provider: LyingProvider
 ) -> None:
     back = begin()
-    assert "another issuer" in refused(
+    assert "another issuer" in require_refusal(
         browser.get("/login/callback", params={**back, "iss": "https://evil.example"}), 403, "login-refused"
     )
     assert provider.forms == [], "the code is not sent to anybody"
@@ -346,7 +346,7 @@ def test_another_party_that_answers_in_place_of_the_provider_is_refused(
 
 def test_without_a_provider_there_is_no_log_in(app_context: AppContext) -> None:
     with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
-        refused(client.get("/login"), 404, "route-not-found")
+        require_refusal(client.get("/login"), 404, "route-not-found")
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def case(kind: str, point: dict[str, Any], *more: Any, **shape: Any) -> Any:
     return pytest.param(Case(kind, point, *more, **shape), id=name.replace("/", "-"))
 
 
-def planned(spark: SparkSession, base: Path) -> str:
+def planned_clustering(spark: SparkSession, base: Path) -> str:
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         plan = client.schedule_compaction()
     assert plan
@@ -164,7 +164,7 @@ def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterward
         spark, base, count=COUNT, updates=2, num_buckets=index.num_buckets if index else None, **shape
     )
     before = tables.snapshot(spark, base)
-    params = {"plans": [planned(spark, base)]} if case.given else case.params
+    params = {"plans": [planned_clustering(spark, base)]} if case.given else case.params
     order = work_order(base, case.kind, params, index=index)
     suspend(
         spark,

@@ -154,13 +154,13 @@ def test_an_index_that_differs_or_takes_too_long_is_taken_back(
         for file in (base / ".hoodie" / "metadata" / "column_stats").glob("*.hfile"):
             file.unlink()
 
-    def slow(self: Indexer, *of: Any) -> None:
+    def build_too_slowly(self: Indexer, *of: Any) -> None:
         build(self, *of)
         context.end(IndexTooSlowError("after 1 s"))
 
     for spoiled, index, error in (
         (without_entries, "column_stats", IndexDiffersError),
-        (slow, "record", IndexTooSlowError),
+        (build_too_slowly, "record", IndexTooSlowError),
     ):
         monkeypatch.setattr(Indexer, "build", spoiled)
         with pytest.raises(error):

@@ -103,15 +103,15 @@ def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     written = [newest(base)]
 
-    def goes_on() -> None:
+    def write_outside_buckets() -> None:
         tables.upsert_outside_buckets(tables.rows(spark, 330, 335, ts=6), base, old)
         written.append(newest(base))
 
-    def dies() -> None:
+    def cancel_here() -> None:
         raise CancelledError("here")
 
     # The writer changes the file group after the repair has read which commits wrote to it.
-    context = At("rewriting", goes_on, ("reading the rows of stale writes", dies))
+    context = At("rewriting", write_outside_buckets, ("reading the rows of stale writes", cancel_here))
     with pytest.raises(CancelledError):
         run_job(spark, base, "repair", {"instants": written}, context=context)
     audit = run_job(spark, base, "audit").details

@@ -107,7 +107,7 @@ OF_A_SHORT_RUN = (6,)
 OF_A_LONG_RUN = SHAPES.keys() - {"mor-9"}
 
 
-def counted(number: int, day: int | None = None) -> dict[str, Any]:
+def rescale_params(number: int, day: int | None = None) -> dict[str, Any]:
     return {"num_buckets": number, **({"partitions": [f"2026-01-0{day}"]} if day else {})}
 
 
@@ -173,23 +173,23 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
             ]
         case "mor-9-counted":
             return [
-                Kill(appears("2026-01-01/*.parquet", nth=file), counted(7, 1)),
+                Kill(appears("2026-01-01/*.parquet", nth=file), rescale_params(7, 1)),
                 # The pieces are written, and some of the files that they become.
-                Kill(appears("2026-01-02/*.parquet", nth=16 + file), counted(7, 2) | THROUGH, then="attempt"),
-                Kill(step("rewriting", delay=in_split), counted(6, 1), then="again"),
-                Kill(step("waiting for writers"), counted(6, 1), then="rolled back"),
-                Kill(step("catching up"), counted(10, 1) | THROUGH | {"lock_seconds": 0}, meanwhile=True),
-                Kill(after("the hashing config"), counted(5, 2)),
-                Kill(appears(IN_METADATA, delay=in_commit / 4), counted(4, 1)),
+                Kill(appears("2026-01-02/*.parquet", nth=16 + file), rescale_params(7, 2) | THROUGH, then="attempt"),
+                Kill(step("rewriting", delay=in_split), rescale_params(6, 1), then="again"),
+                Kill(step("waiting for writers"), rescale_params(6, 1), then="rolled back"),
+                Kill(step("catching up"), rescale_params(10, 1) | THROUGH | {"lock_seconds": 0}, meanwhile=True),
+                Kill(after("the hashing config"), rescale_params(5, 2)),
+                Kill(appears(IN_METADATA, delay=in_commit / 4), rescale_params(4, 1)),
             ]
         case "cow-6-counted":
             return [
-                Kill(before("the hashing config"), counted(7)),
-                Kill(step("rewriting", delay=in_split), counted(6) | THROUGH, then="again"),
-                Kill(step("committing"), counted(6) | THROUGH),
-                Kill(after("the commit"), counted(9), then="attempt"),
-                Kill(step("watching writers"), counted(4) | {"settle_seconds": 3}),
-                Kill(anywhere, counted(5)),
+                Kill(before("the hashing config"), rescale_params(7)),
+                Kill(step("rewriting", delay=in_split), rescale_params(6) | THROUGH, then="again"),
+                Kill(step("committing"), rescale_params(6) | THROUGH),
+                Kill(after("the commit"), rescale_params(9), then="attempt"),
+                Kill(step("watching writers"), rescale_params(4) | {"settle_seconds": 3}),
+                Kill(anywhere, rescale_params(5)),
             ]
         case "cow-6-contracted":
             return [

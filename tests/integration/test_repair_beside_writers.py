@@ -91,10 +91,10 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     first = write_stale(tables.rows(spark, 0, 300, ts=5), base, options)
     later: list[str] = []
 
-    def goes_on() -> None:
+    def write_during_repair() -> None:
         later.append(write_stale(tables.rows(spark, 100, 330, ts=6), base, options))
 
-    context = At(step, goes_on)
+    context = At(step, write_during_repair)
     result = run_job(spark, base, "repair", {"instants": [first]}, index=index, context=context)
 
     assert result.details["repaired"] == [first]

@@ -77,7 +77,7 @@ def _job(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator
         text = "Our job is refused, since a writer executes plans as well."
         yield (text,), to(plan, "over")
     elif job.step == "new":
-        yield from _look(protocol, plan)
+        yield from _look_at_plan(protocol, plan)
     elif job.step == "taking":
         yield ("Our job rolls back what {} has begun.", plan.begun), to(_after_takeover(plan), "looked")
     elif job.step == "looked" and plan.phase == REQUESTED:
@@ -99,7 +99,7 @@ def _job(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator
         yield ("The service tries again, in attempt {}.", job.attempt + 1), again
 
 
-def _look(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
+def _look_at_plan(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
     job = plan.job
     before = plan if protocol.owns_after_begin or plan.ours else plan._replace(ours="the instant")
     looked = before._replace(job=job._replace(step="looked"))

@@ -16,7 +16,7 @@ from jobs.dataplane.logical_types import Annotations
 from jobs.dataplane.parquet_writer import ParquetWriter
 
 
-def listed(kind: pa.DataType) -> pa.DataType:
+def list_type(kind: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", kind, nullable=False))
 
 
@@ -25,11 +25,11 @@ ONE = pa.struct([pa.field("address", pa.string())])
 ROWS = pa.table(
     {
         "id": pa.array(["k1", "k2", "k3"]),
-        "pairs": pa.array([[{"a": 1, "b": "x"}, {"a": 2, "b": None}], [], None], listed(PAIR)),
-        "words": pa.array([["a"], None, ["b", "c"]], listed(pa.string())),
-        "lists": pa.array([[[1, 2], []], None, [[3]]], listed(listed(pa.int32()))),
-        "in_map": pa.array([[("k", [{"a": 4, "b": "z"}])], [], None], pa.map_(pa.string(), listed(PAIR))),
-        "single": pa.array([[{"address": "here"}], None, []], listed(ONE)),
+        "pairs": pa.array([[{"a": 1, "b": "x"}, {"a": 2, "b": None}], [], None], list_type(PAIR)),
+        "words": pa.array([["a"], None, ["b", "c"]], list_type(pa.string())),
+        "lists": pa.array([[[1, 2], []], None, [[3]]], list_type(list_type(pa.int32()))),
+        "in_map": pa.array([[("k", [{"a": 4, "b": "z"}])], [], None], pa.map_(pa.string(), list_type(PAIR))),
+        "single": pa.array([[{"address": "here"}], None, []], list_type(ONE)),
         "after": pa.array([1, 2, 3], pa.int32()),
     }
 )

@@ -123,7 +123,7 @@ def test_a_result_of_another_form_opens_nothing(service: Service, clock: FakeClo
 
 @pytest.mark.parametrize("kind", [JobKind.AUDIT, JobKind.CLUSTERING])
 def test_findings_of_an_audit_or_of_the_checks_after_a_job_become_incidents(service: Service, kind: JobKind) -> None:
-    def ended(*findings: Any) -> list[str]:
+    def end_job_with(*findings: Any) -> list[str]:
         ask(service, kind)
         job = service.lease()
         assert job
@@ -131,6 +131,6 @@ def test_findings_of_an_audit_or_of_the_checks_after_a_job_become_incidents(serv
         service.end(job, **(found if kind is JobKind.AUDIT else {"audit": found}))
         return [each.details["type"] for each in incidents(service)]
 
-    assert ended(MARKERS) == ["markers-left"]
-    assert ended(MARKERS) == ["markers-left"]
-    assert ended() == []
+    assert end_job_with(MARKERS) == ["markers-left"]
+    assert end_job_with(MARKERS) == ["markers-left"]
+    assert end_job_with() == []

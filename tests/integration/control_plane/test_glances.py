@@ -167,7 +167,7 @@ def test_a_notification_during_a_run_lets_the_tick_run_again() -> None:
 
 
 def test_a_notification_wakes_only_listeners_that_may_find_something() -> None:
-    async def woken() -> list[bool]:
+    async def woken_listeners() -> list[bool]:
         notifier, found = Notifier(), []
         with notifier.listener() as any_one, notifier.listener(lambda: False) as nobody:
             for call in (notifier.notify, notifier.close):
@@ -180,7 +180,7 @@ def test_a_notification_wakes_only_listeners_that_may_find_something() -> None:
                     found.append(time.monotonic() - began < 0.4)
         return found
 
-    assert asyncio.run(woken()) == [True, False, True, True]
+    assert asyncio.run(woken_listeners()) == [True, False, True, True]
 
 
 def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: sa.Engine, clock: FakeClock) -> None:

@@ -366,19 +366,19 @@ def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[N
 
 @pytest.mark.exhaustive
 def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper.Server) -> None:
-    def look() -> Any:
+    def read_state() -> Any:
         return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))
 
-    assert look().state is LockState.FREE  # The lock has no node in ZooKeeper.
+    assert read_state().state is LockState.FREE  # The lock has no node in ZooKeeper.
     with holding(zoo, "a", holders=2):
-        found = look()
+        found = read_state()
         assert found.state is LockState.HELD
         assert found.holder.startswith("the ZooKeeper session 0x1")
         assert abs(utc_now() - found.since) < timedelta(seconds=30)
-        assert look() == found
-    assert look().state is LockState.FREE
+        assert read_state() == found
+    assert read_state().state is LockState.FREE
     with zoo.away():
-        assert look().is_silent
+        assert read_state().is_silent
 
 
 @pytest.mark.mostly_sqlite

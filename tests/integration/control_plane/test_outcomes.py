@@ -299,7 +299,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
             figures = Figures(succeeded=1, seconds=3600 * hours)
             attempt_figures.add(connection, "tbl_1", COMPACTION, figures, clock())
 
-    def starts() -> list[str]:
+    def start_order() -> list[str]:
         for name in ("tbl_2", "tbl_3"):
             service.poll(name, commits=5)
         found = [service.job(each).table_id for each in service.plan().jobs]
@@ -310,23 +310,23 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
         clock.advance(61)
         return sorted(found)
 
-    assert starts() == ["tbl_2", "tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
     # The budget is one worker-hour of today and another one that was left of yesterday.
     spend_hours(1.5)
-    assert starts() == ["tbl_2", "tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
     spend_hours(0.5)
-    assert starts() == ["tbl_3"]
+    assert start_order() == ["tbl_3"]
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
     assert because.endswith(" worker-hours today, 2 allowed")
     # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
     clock.advance(86_400)
-    assert starts() == ["tbl_2", "tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
     spend_hours(1.0)
-    assert starts() == ["tbl_3"]
+    assert start_order() == ["tbl_3"]
     # The table's own budget counts before that of the pattern.
     policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})
-    assert starts() == ["tbl_2", "tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
 
 
 def test_a_worker_group_has_a_budget_that_its_tables_share(service: Service, clock: FakeClock) -> None:

@@ -191,17 +191,17 @@ def test_tables_that_wait_for_one_kind_do_not_block_those_that_wait_for_any(
         service.poll(name, **look)
         clock.advance(1)
 
-    def started() -> list[str]:
+    def started_tables() -> list[str]:
         return [service.job(job_id).table_id for job_id in service.plan().jobs]
 
-    assert started() == ["clean_1", "compact_1"]
+    assert started_tables() == ["clean_1", "compact_1"]
     leased = {job.kind: job for job in (service.lease(), service.lease()) if job}
     clock.advance(1)
     service.end(leased[COMPACTION])
-    assert started() == ["compact_2"]
+    assert started_tables() == ["compact_2"]
     clock.advance(1)
     service.end(leased[CLEANING])
-    assert started() == ["clean_2"]
+    assert started_tables() == ["clean_2"]
 
 
 def test_two_concurrent_calls_that_set_the_same_new_policy_are_serialized(engine: sa.Engine, clock: FakeClock) -> None:
