@@ -72,7 +72,7 @@ from tests.benchmarks.beside.outcome_figures import (
     verdict,
 )
 from tests.benchmarks.beside.writer import printed_options
-from tests.benchmarks.beside.zipf_load import Does, Event, Session, Took, reads_per_day, schedule, shape_of
+from tests.benchmarks.beside.zipf_load import Event, EventKind, Session, Took, reads_per_day, schedule, shape_of
 from tests.benchmarks.by_itself import jobs_of, settled
 from tests.benchmarks.process_tree import Cost, measured
 
@@ -114,7 +114,7 @@ class Bench:
         for number in range(given.tables):
             session.make(self._model(number), number)
         scratch = self._copies("scratch")
-        for event in schedule(given.tables, given.warm_up, {Does.WRITE: 1, Does.QUERY: 1}, 0):
+        for event in schedule(given.tables, given.warm_up, {EventKind.WRITE: 1, EventKind.QUERY: 1}, 0):
             self._do(event, scratch, [fleet.options(each, shape_of(n)) for n, each in enumerate(scratch)])
         shutil.rmtree(scratch[0].parent)
 
@@ -163,7 +163,7 @@ class Bench:
         return found, rows
 
     def _play(self, events: Sequence[Event], parts: Sequence[_Part]) -> float:
-        """Does what the schedule says; returns how late the last event was."""
+        """EventKind what the schedule says; returns how late the last event was."""
         began, minute = time.monotonic(), 0
         for place, event in enumerate(events):
             if (at := time.monotonic() - began) >= 60 * (minute + 1):
@@ -181,7 +181,7 @@ class Bench:
 
     def _do(self, event: Event, bases: Sequence[Path], options: Sequence[dict[str, str]]) -> Took:
         base = bases[event.table]
-        if event.does is Does.WRITE:
+        if event.kind is EventKind.WRITE:
             return self._session.write(event, base, options[event.table])
         asked = [self._session.query(event, base) for _ in range(self._given.asks)]
         return min(asked, key=lambda each: each.cpu_seconds)
@@ -233,7 +233,7 @@ class Bench:
             if variant == OPEN_HOUSE and at >= (rounds + 1) * self._given.round_seconds:
                 rounds += 1
                 rule.take_round()
-            if variant == OBJECTIVE and self._given.lineage and event and event.does is Does.QUERY:
+            if variant == OBJECTIVE and self._given.lineage and event and event.kind is EventKind.QUERY:
                 _report_read(daemon, bases[event.table])
 
         return after
@@ -275,7 +275,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
         conf={"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": fleet.JAVAS_DEFAULTS},
     )
     bench = Bench(Session(spark), folder, given)
-    every = {Does.WRITE: given.write_every, Does.QUERY: given.query_every}
+    every = {EventKind.WRITE: given.write_every, EventKind.QUERY: given.query_every}
     result = Result(given)
     with suppress(_Ended):
         for place, seed in enumerate(given.seeds):

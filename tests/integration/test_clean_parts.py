@@ -358,6 +358,6 @@ def test_cleans_of_many_files_have_a_bound_each(spark: SparkSession, base: Path)
     assert len(result.instants) == len(plans) == -(-deletable // most_files)
     assert max(each.number_of_files for each in plans) <= most_files
     assert len(data_files(base)) == before - 12 + partitions * 10 + partitions
-    # Python refers to these tables for as long as its collector likes.
+    # Python may keep references to these tables until its garbage collector runs.
     views = [each.getHoodieView() for each in listed if each is not None]
     assert sum(view.isClosed() for view in views) == len(plans)

@@ -1,4 +1,4 @@
-"""The overwrites that came after a stale write, by the order and the times of the commits."""
+"""Tests which overwrites count as later than a stale write, by the order and the times of the commits."""
 
 from __future__ import annotations
 

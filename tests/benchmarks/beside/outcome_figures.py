@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.beside.zipf_load import Does
+from tests.benchmarks.beside.zipf_load import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +53,8 @@ class Figures:
 
 
 def figures_of(variant: str, seed: int, took: Sequence[Took], service_cpu: float) -> Figures:
-    writes = [each for each in took if each.event.does is Does.WRITE]
-    queries = [each for each in took if each.event.does is Does.QUERY]
+    writes = [each for each in took if each.event.kind is EventKind.WRITE]
+    queries = [each for each in took if each.event.kind is EventKind.QUERY]
     cpu = [each.cpu_seconds for each in queries]
     quarter = len(cpu) / 4
     parts = [cpu[int(number * quarter) : int((number + 1) * quarter)] for number in range(4)]

@@ -165,7 +165,7 @@ def test_a_job_whose_executors_are_all_preempted_is_not_taken_again_until_one_co
         with other_application(cluster, tmp_path, 2):
             given_up = daemon.wait(scene.job, lambda job: job["state"] == "queued" and job["attempt"] > 0)
             assert given_up["error"]["type"].endswith("/no-executors")
-            # Before the other application has both, one may come back for a moment, and is then preempted, too.
+            # Until the other application has its two executors, the job may get a new one, which is preempted as well.
             wait_for(lambda: not set(before) & set(cluster.executors()) and len(cluster.executors()) == 2, 90, tmp_path)
             worker.wait_until("waits_for_executors")
             waiting = daemon.wait(scene.job, lambda job: job["state"] == "queued")

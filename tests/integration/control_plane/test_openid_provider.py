@@ -152,7 +152,7 @@ def test_new_keys_are_fetched_when_the_provider_changes_them(service: Serving, p
     headers = {"Authorization": f"Bearer {old}"}
     assert httpx.get(f"{service.url}/v1/session", headers=headers).status_code == 200
     provider.stop()
-    # The keys that are known serve while it is away.
+    # The service uses the keys that it knows while the provider is away.
     assert httpx.get(f"{service.url}/v1/session", headers=headers).status_code == 200
     provider.start(service.url)
     headers = {"Authorization": f"Bearer {provider.access_token()}"}

@@ -79,7 +79,7 @@ def test_jobs_that_save_most_start_first_within_their_priority(service: Service,
     queued(service.engine, clock, "d", worth=0.0, priority=1)
     queued(service.engine, clock, "e", worth=9.0)
     queued(service.engine, clock, "f", worth=0.1, reason=None)
-    # The priority counts first, then what somebody has submitted, then what saves nothing that can be weighed.
+    # Jobs start by priority, then submitted jobs, then jobs without a known gain, and then those with the largest gain.
     assert order(service.engine, clock) == ["d", "f", "c", "b", "e", "a"]
 
 
@@ -101,7 +101,7 @@ def test_nothing_starves_while_better_jobs_keep_coming(service: Service, clock: 
         service.register(name)
     waiting: dict[str, float] = {}
     longest, number = 0.0, 0
-    # There is one slot for twice the work that it can do. The first table gains nothing from its jobs, the others much.
+    # One slot gets twice the work that it can do. Jobs of the first table gain nothing, those of all others gain much.
     for step in range(100):
         for name in tables:
             if name not in waiting and rng.random() < 0.25:
@@ -118,7 +118,7 @@ def test_nothing_starves_while_better_jobs_keep_coming(service: Service, clock: 
             longest = max(longest, step - waiting.pop(job.table_id))
             service.end(job)
         clock.advance(300)
-    # An hour is 12 steps; behind each job that is overdue there are at most those of the other tables.
+    # A job is overdue after an hour, which is 12 steps, and then waits for at most one job of each other table.
     assert longest <= 12 + len(tables)
 
 

@@ -247,7 +247,7 @@ def test_a_cleaning_keeps_what_a_consumer_needs_and_waits_for_it(policy: Cleanin
     past = a_past(table_type=TableType.COPY_ON_WRITE, policy=Policy(cleaning=settings))
     alone, needed, all_needed = (outcome([replace(past, behind=behind)], 0.5) for behind in (0, 60, 999))
     assert jobs(all_needed)[CLEANING] == 0 < jobs(needed)[CLEANING] < jobs(alone)[CLEANING]
-    # Each of the 72 commits takes the same out of use.
+    # Each of the 72 commits takes as many bytes out of use, and the consumer is 60 commits behind.
     kept = needed.points[-1].freed_bytes / all_needed.points[-1].freed_bytes
     assert kept == pytest.approx(60 / 72, abs=0.03)
 
@@ -261,7 +261,7 @@ def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained
     assert jobs(outcome([past]))[CLEANING] == 133
     known = replace(past.beginning, freed_files=4, freed_bytes=8 * MIB, freed=(Freed(8, 0.0), Freed(4, 0.0)))
     found = outcome([replace(past, beginning=known, writes=past.writes[:2])])
-    # Ten commits after the first part of the old files became so; the other part is kept.
+    # The first part of the old files may be deleted ten commits after it went out of use; the other part is kept.
     assert jobs(found)[CLEANING] == 1
     assert found.points[-1].freed_bytes == pytest.approx(4 * MIB + 0.75 * 2 * MIB)
 
@@ -296,7 +296,7 @@ def test_a_simulation_knows_from_commits_which_old_files_earlier_cleanings_have_
     # Beside sessions of Spark SQL only the commits of writers count.
     freed = left_by(before, two, is_merge_on_read=True, has_sessions=True)
     assert freed == [Freed(2, 0.0), Freed(1, 9.0)]
-    # Nothing that is known has taken files out of use, so all that are found are older.
+    # The known commits took no files out of use, so the files that are out of use come from earlier commits.
     assert left_by([Made("1"), Made("2")], two, is_merge_on_read=True) == [Freed(2, 0.0)]
 
 

@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def without_seconds(problem: HealthProblem) -> HealthProblem:
-    """Figures in seconds are as exact as the text, which has the leading unit only."""
+    """Leaves out figures in seconds, which change all the time; the texts show only the largest unit of a duration."""
     return replace(problem, evidence={k: v for k, v in problem.evidence.items() if not k.endswith("_seconds")})
 
 
