@@ -48,7 +48,7 @@ peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).
 print(peak, sum(item.rows for item in written))
 """
 
-# This program merges the file with its logs. The argument "compact" makes one file, as a compaction does; a number
+# The program merges the file with its logs. The argument "compact" makes one file, as a compaction does; a number
 # makes so many files, which are sorted if a * follows.
 MERGE = """
 import re, sys
