@@ -36,7 +36,7 @@ STILL_SECONDS = 2.0
 EXPANSION = {"num_buckets": 8}
 
 
-def left_by(flink: FlinkCluster, job: FlinkJob) -> tuple[str, str]:
+def plan_left_by(flink: FlinkCluster, job: FlinkJob) -> tuple[str, str]:
     """Runs the job until it has planned a compaction, stops it, and returns the plan and the savepoint."""
     base: Any = job.base
     running = flink.start(replace(job, options={**job.options, **PLANS}))
@@ -91,7 +91,7 @@ def test_a_plan_that_a_stopped_job_left_is_executed_by_the_command_that_the_refu
 ) -> None:
     base = tmp_path / "numbers"
     job = job_for(base)
-    plan, saved = left_by(flink, job)
+    plan, saved = plan_left_by(flink, job)
     if has_begun:
         begin(base, plan)
     state = "inflight" if has_begun else "requested"
@@ -116,7 +116,7 @@ def test_a_job_that_is_started_again_executes_the_plan_that_it_had_begun(
 ) -> None:
     base = tmp_path / "numbers"
     job = job_for(base)
-    plan, saved = left_by(flink, job)
+    plan, saved = plan_left_by(flink, job)
     begin(base, plan)
     assert "start that job again with `compaction.async.enabled=true`" in refusal(spark, base)["hint"]
 

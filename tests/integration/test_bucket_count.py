@@ -17,7 +17,7 @@ from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
-from tests.integration.test_contraction import completed, in_buckets
+from tests.integration.test_contraction import completed_files, in_buckets
 from tests.integration.writers import At, HeldWriter, prepared_while_committing
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
     tables.upsert(new_partition, base, options)
     shutil.move(tmp_path / "away", config)
     assert tables.misplaced(spark, base, after) > 0
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     with pytest.raises(RefusedError, match="bucket"):
         count_buckets(spark, base, before, after + 1)
 
@@ -263,7 +263,7 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(
     gone = tables.rows(spark, 100, 130, ts=8)
     tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
     shutil.move(tmp_path / "away", config)
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     assert spark.read.format("hudi").load(str(base)).count() > 270
     audit = run_job(spark, base, "audit", index=index_of(4)).details
     (found,) = audit["findings"]
@@ -304,7 +304,7 @@ def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_foun
     gone = tables.rows(spark, 0, 80).where(F.col("id").isin([f"k{each}" for each in lost]))
     tables.upsert(gone, base, deleting)
     shutil.move(tmp_path / "away", config)
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     assert spark.read.format("hudi").load(str(base)).count() == 80
 
     (found,) = run_job(spark, base, "audit", index=index).details["findings"]

@@ -12,7 +12,7 @@ from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark, rows_of
 from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import COW, MOR, ONCE, THROUGH, count_buckets, index_of
-from tests.integration.test_contraction import completed
+from tests.integration.test_contraction import completed_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,10 +69,10 @@ def test_readers_of_the_past_see_the_rows_of_their_time(spark: SparkSession, bas
         incremental = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         return int(spark.read.format("hudi").options(**incremental).load(str(base)).count())
 
-    past = {path.name.split("_")[0]: rows_as_of(path.name.split("_")[0]) for path in completed(base)}
+    past = {path.name.split("_")[0]: rows_as_of(path.name.split("_")[0]) for path in completed_files(base)}
     saved = str(run_job(spark, base, "savepoint", index=index).details["savepoint"])
     count_buckets(spark, base, 6, 4, way=THROUGH)
-    (switch,) = (path.stem.split("_") for path in completed(base) if path.suffix == ".replacecommit")
+    (switch,) = (path.stem.split("_") for path in completed_files(base) if path.suffix == ".replacecommit")
     assert {instant: rows_as_of(instant) for instant in past} == past
     assert rows_as_of(switch[0]) == past[saved]
     assert (rows_since("000"), rows_since(switch[1])) == (300, 0)

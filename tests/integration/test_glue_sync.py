@@ -14,7 +14,7 @@ from jobs.hudi import glue_client
 from jobs.storage_errors import StorageLoginError
 from tests.integration import tables
 from tests.integration.run import run_job
-from tests.integration.test_hive_sync import PLAIN, delete_partition, into
+from tests.integration.test_hive_sync import PLAIN, delete_partition, params_into
 from tests.support import hive_metastore, s3
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_glue_has_what_hudis_own_tool_writes_to_a_hive_metastore(
     run_job(spark, base, "sync", sync_params(server, "same"))
     jvm: Any = spark._jvm
     with hive_metastore.running(spark) as metastore:
-        run_job(spark, base, "sync", into(metastore, "same"))
+        run_job(spark, base, "sync", params_into(metastore, "same"))
         hive = jvm.org.apache.hadoop.hive
         conf = hive.conf.HiveConf()
         conf.set("hive.metastore.uris", metastore.uris)

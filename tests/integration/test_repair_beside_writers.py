@@ -11,7 +11,7 @@ import pytest
 from tests.integration import tables
 from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed
+from tests.integration.test_contraction import completed_files
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def write_stale(frame: DataFrame, base: Path, options: dict[str, str]) -> str:
 
 
 def newest(base: Path) -> str:
-    return max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    return max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
 
 
 def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str], list[str]]:

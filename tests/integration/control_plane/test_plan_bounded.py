@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from service.policies import policy_registry
-from tests.integration.control_plane.planning import COMPACTION, Service, ask
+from tests.integration.control_plane.planning import COMPACTION, Service, submit_job
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -50,7 +50,7 @@ def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
 
 def test_work_that_a_submitted_job_has_left_is_not_continued_by_the_policy(service: Service, clock: FakeClock) -> None:
     service.poll(commits=1)
-    ask(service, COMPACTION)
+    submit_job(service, COMPACTION)
     leased = service.lease()
     assert leased
     service.end(leased, **details_with_rest(3))

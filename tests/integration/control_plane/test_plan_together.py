@@ -17,7 +17,7 @@ from service.policies import store as store_policies
 from service.queue import job_store
 from service.scheduling import decision_store
 from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
-from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
+from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, submit_job
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -59,7 +59,7 @@ def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, cl
         together.wait()
         for name in reversed(names):
             with suppress(JobConflictError):
-                ask(service, COMPACTION, name)
+                submit_job(service, COMPACTION, name)
 
     def decide() -> None:
         together.wait()
