@@ -78,7 +78,7 @@ def test_four_buckets_become_seven_by_either_way_and_writers_go_on(
 
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned", "numbers", "way"), CASES)
-def test_any_number_has_the_rows_that_were_there_in_all_columns(
+def test_a_change_to_any_number_keeps_all_rows_in_all_columns(
     spark: SparkSession,
     base: Path,
     table_type: str,
@@ -116,7 +116,7 @@ def test_any_number_has_the_rows_that_were_there_in_all_columns(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("way", [ONCE, THROUGH])
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_partitions_with_different_numbers_get_the_same_and_one_that_has_it_stays(
+def test_partitions_with_different_numbers_get_one_number_and_a_partition_that_has_it_stays(
     spark: SparkSession, base: Path, table_type: str, way: str
 ) -> None:
     options = tables.write_table(spark, base, count=300, table_type=table_type)

@@ -164,7 +164,9 @@ def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession,
 
 
 @pytest.mark.exhaustive
-def test_an_index_that_hudis_own_restore_has_left_without_files(spark: SparkSession, base: Path) -> None:
+def test_an_index_that_hudis_own_restore_has_left_without_files_is_found_and_cured(
+    spark: SparkSession, base: Path
+) -> None:
     """Hudi's procedure builds column statistics by default, and then takes their first commit back."""
     options = write(spark, base, partitioned=False)
     expected = by_both_readers(spark, base)

@@ -151,7 +151,7 @@ def roll_back_last(spark: SparkSession, base: Path, index: BucketIndex | None) -
         pytest.param("COPY_ON_WRITE", 6, False, id="C-v6-flat", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_bucketed_table_through_all_its_services(
+def test_polls_agree_with_hudi_through_all_services_of_a_bucketed_table(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
     base = tmp_path / "trips"
@@ -312,7 +312,7 @@ def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tm
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("COPY_ON_WRITE", 6)])
-def test_a_table_without_a_bucket_index_and_its_archived_commits(
+def test_polls_of_a_table_without_a_bucket_index_find_archived_commits(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "plain"

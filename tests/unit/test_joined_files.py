@@ -179,7 +179,7 @@ def test_a_file_never_gets_more_column_chunks_than_can_be_copied_again(
     assert (len(made.copied), metadata.num_row_groups) == (3, 7)
 
 
-def test_files_without_rows_become_one(tmp_path: Path) -> None:
+def test_files_without_rows_are_joined_to_one_file(tmp_path: Path) -> None:
     slices = tuple(write(tmp_path, name, rows(0, 0), footer=False) for name in "ab")
     made = join(work(tmp_path, slices[0]), slices, "0-1-0")
     assert pq.read_table(tmp_path / "p" / made.written.file_name, partitioning=None).num_rows == 0

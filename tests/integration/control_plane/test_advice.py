@@ -344,7 +344,9 @@ def test_figures_that_are_damaged_take_the_advice_back() -> None:
     assert worse({}, 1.0, 0.0) == "what was foreseen is not known any more"
 
 
-def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
+def test_advice_is_shown_applied_and_refused_over_rest(
+    client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock
+) -> None:
     path = f"/v1/tables/{table_id}/advice"
     found = client.get(path)
     assert (found.status_code, found.json()["state"], found.json()["buckets"]) == (200, "none", None)

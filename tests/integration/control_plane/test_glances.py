@@ -218,7 +218,7 @@ def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: 
     assert not lease_store.may_become_due(engine, "other's group")
 
 
-def test_a_database_that_cannot_be_read_is_looked_at_as_before(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_read_counts_as_having_work(tmp_path: Path) -> None:
     engine = open_engine(f"sqlite:///{tmp_path}/empty.db")
     assert may_find(engine, watch_store.ANY_DUE, now=utc_now())
     engine.dispose()

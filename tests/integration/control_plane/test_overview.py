@@ -341,7 +341,7 @@ def counts_by_severity(critical: int, warning: int, notice: int) -> dict[str, in
     return {"critical": critical, "warning": warning, "notice": notice}
 
 
-def test_an_old_answer_about_many_tables_is_better_than_none(
+def test_an_old_answer_about_many_tables_is_returned_while_a_new_one_is_computed(
     engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ill(engine, clock, range(2))

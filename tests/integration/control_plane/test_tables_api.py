@@ -237,7 +237,7 @@ def test_a_table_that_is_not_registered_is_not_found(client: TestClient, method:
     assert answer.json()["type"] == "/problems/table-not-found"
 
 
-def test_tables_come_in_pages(client: TestClient, clock: Any) -> None:
+def test_tables_are_listed_page_by_page(client: TestClient, clock: Any) -> None:
     for number in range(5):
         clock.advance(1)
         client.post("/v1/tables", json={"base_path": f"/lake/{number}"})

@@ -320,7 +320,7 @@ def test_a_pattern_is_simulated_for_the_tables_whose_policy_would_change(lake: L
     assert other.text == "No table would have another policy."
 
 
-def test_a_simulation_over_rest(client: TestClient, table_id: str, clock: FakeClock) -> None:
+def test_a_simulation_is_answered_over_rest(client: TestClient, table_id: str, clock: FakeClock) -> None:
     answer = client.post(
         "/v1/policies/simulate", json={"policy": {"compaction": {"commits": 12}}, "tables": [table_id]}
     )

@@ -214,7 +214,7 @@ def test_polls_from_before_the_last_job_of_a_kind_do_not_start_another_one() -> 
         (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, the limit of one round"),
     ],
 )
-def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> None:
+def test_no_more_jobs_start_than_the_limits_allow(limits: Limits, load: Load, code: str, because: str) -> None:
     wait = admitted(COMPACTION, limits=limits, load=load)[COMPACTION]
     assert wait == Wait(code, f"compaction is due; but {because}")
 
@@ -276,7 +276,7 @@ def test_a_worker_group_at_its_limit_does_not_block_another_group() -> None:
     assert started_kinds(admitted(COMPACTION, limits=limits, load=load, group="default")) == [COMPACTION]
 
 
-def test_suggestions_and_skips_pass_through() -> None:
+def test_suggestions_and_skips_are_not_changed_by_the_admission() -> None:
     suggestion = Suggest(EXPANSION, {"factor": 2}, "a bucket is too large")
     given_answers = {**proposals(COMPACTION), EXPANSION: suggestion}
     admissions = admit(given_answers, situation(paused="no"), Limits(), Load())

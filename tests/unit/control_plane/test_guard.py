@@ -60,7 +60,7 @@ def test_a_public_address_is_let_pass(text: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_no_wrapping_makes_an_address_more_public(address: ipaddress.IPv4Address) -> None:
+def test_an_address_is_as_private_inside_an_address_of_ipv6(address: ipaddress.IPv4Address) -> None:
     number = int(address)
     wrapped = [
         ipaddress.IPv6Address((0xFFFF << 32) | number),
