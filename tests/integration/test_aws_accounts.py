@@ -1,4 +1,5 @@
-"""A job on a table of S3 that only a chain of roles may use, whose sessions end while it runs (moto's STS and S3)."""
+"""Tests jobs on a table of S3 that only a chain of roles may use, and whose sessions end during a job (moto's STS,
+S3)."""
 
 from __future__ import annotations
 

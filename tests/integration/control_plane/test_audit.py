@@ -1,4 +1,4 @@
-"""The audit trail: who changed what."""
+"""Tests the audit trail, which says who changed what."""
 
 from __future__ import annotations
 
