@@ -105,7 +105,8 @@ def _patch(patch: pytest.MonkeyPatch, point: dict[str, Any], context: JobContext
         left[0] -= 1
         result = real(*args, **kwargs) if left[0] or point["at"] == "after" else None
         if left[0] == 0:
-            # An attempt is told so while it works, and notices at its next checkpoint, or here.
+            # A heartbeat tells a real attempt that its lease is lost, and the attempt ends at its next checkpoint, or
+            # here.
             context.end(LeaseLostError())
             context.checkpoint()
         return result

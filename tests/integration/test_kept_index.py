@@ -74,7 +74,7 @@ def test_an_audit_names_a_commit_whose_files_show_no_other_index_and_a_repair_mo
     spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
     old = plain_table(spark, base, table_type=COW, partitioned=False, record_key="id,region")
-    # Buckets by a part of the key may rightly be few.
+    # If only a part of the key is hashed, new rows in few buckets are no fault.
     result = adopt(spark, base, num_buckets=4, hash_fields=["id"])
     observer = Observer(spark, tmp_path, base, tables.INDEX)
     observer.poll()

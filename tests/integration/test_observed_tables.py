@@ -294,7 +294,7 @@ def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tm
     assert isinstance(waiting, Skip), waiting
     assert re.search("but readers have paid .* s for each second of its work, 1 s wanted", waiting.because)
     assert waiting.until is not None
-    # Reads count less as time goes by, so that it may be a little later than it was foreseen.
+    # A read counts less the older it is, so the compaction may be due a little later than foreseen.
     length = waiting.until - utc_now()
     assert isinstance(proposal(waiting.until - length / 2), Skip)
     due = proposal(waiting.until + length / 2)

@@ -238,7 +238,7 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     assert run_job(spark, table.base, "audit", index=now).details["clean"]
     run_job(spark, table.base, "compaction", index=now)
     table.check()
-    # The job can be undone; then writers of the old number are right again, and the number can grow once more.
+    # The job can be undone: the old number is then valid for writers again, and a new expansion is possible.
     assert run_job(spark, table.base, "finish_expansion", {"undo": True}, index=now).details["in_force"]
     table.run(f"SET {PRUNING}=false")
     table.run(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('hoodie.bucket.index.num.buckets'='2')")

@@ -76,7 +76,7 @@ PREEMPTING = {
     # Two application masters of 640 MB, two executors of 1024 MB, and less than another executor.
     "yarn.nodemanager.resource.memory-mb": "3456",
 }
-# An application of another team, which holds its executors until it is told to end.
+# The application of another team, which holds its executors until its standard input is closed.
 OTHERS = """
 import sys
 from pyspark.sql import SparkSession

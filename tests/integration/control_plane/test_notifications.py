@@ -235,7 +235,7 @@ def test_a_thousand_problems_of_many_causes_stay_within_the_limit_and_none_is_lo
     assert on_call.waiting() == 0
     assert on_call.run_round() == []
     on_call.end(problems)
-    # The limit of the hour is used up, so that the ends are told in the next one.
+    # The limit of this hour is used up, so the ends of the problems are reported in the next hour.
     assert on_call.run_round() == []
     ended = on_call.run_round(3600)
     assert len(ended) == 5
