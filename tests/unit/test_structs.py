@@ -35,7 +35,7 @@ class Source:
         self.colour, self.left_out = Colour.RED, object()
 
     @property
-    def mapping(self) -> Any:
+    def anything(self) -> Any:
         return MappingProxyType({"text": 'é"\\\u2028', "numbers": (2**70, -0.0, float("nan")), "none": None})
 
 
