@@ -24,16 +24,16 @@ def listing(base: Path) -> dict[str, tuple[int, int]]:
 
 def pending(base: Path) -> set[str]:
     """Returns the pending instants of the timeline."""
-    return {instant for instant in _instants(base) if instant not in completed(base)}
+    return {instant for instant in _instants(base) if instant not in completed_instants(base)}
 
 
-def completed(base: Path) -> set[str]:
+def completed_instants(base: Path) -> set[str]:
     return {match["requested"] for match in _timeline(base) if match["state"] is None}
 
 
 def left_behind(spark: SparkSession, base: Path) -> list[str]:
     """Returns all remains of dead or cancelled attempts; none may exist after the next attempt."""
-    done = completed(base)
+    done = completed_instants(base)
     committed = _committed_files(spark, base)
     found = [f"pending instant {instant}" for instant in pending(base)]
     found += [f"marker folder {path.name}" for path in (base / ".hoodie" / ".temp").glob("*")]

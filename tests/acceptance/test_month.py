@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import PATIENCE_SECONDS, Daemon
-from tests.acceptance.storage import completed
+from tests.acceptance.storage import completed_instants
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.serving import eventually
@@ -50,7 +50,7 @@ def sizes(base: Path) -> dict[str, int]:
 
 def unfinished(base: Path) -> set[str]:
     """Returns the actions of pending instants."""
-    done = completed(base)
+    done = completed_instants(base)
     names = [path.name.split(".") for path in (base / ".hoodie" / "timeline").glob("*.requested")]
     return {name[1] for name in names if name[0] not in done}
 

@@ -33,7 +33,7 @@ def test_a_job_survives_the_death_of_the_service_and_its_worker_does_not(spark: 
         assert len(processes) == 2
         os.kill(first.process.pid, signal.SIGKILL)
         killed = time.monotonic()
-        while any(_lives(pid) for pid in processes):
+        while any(_is_alive(pid) for pid in processes):
             assert time.monotonic() < killed + 10
             time.sleep(0.05)
     with Daemon(tmp_path / "service", **SETTINGS) as second:
@@ -46,7 +46,7 @@ def test_a_job_survives_the_death_of_the_service_and_its_worker_does_not(spark: 
         assert second.succeed(table, "audit")["clean"] is True
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -26,7 +26,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         yield collector
 
 
-def below(spans: list[Span], parent: Span) -> list[Span]:
+def children_of(spans: list[Span], parent: Span) -> list[Span]:
     return [span for span in spans if span.parent_id == parent.span_id]
 
 
@@ -64,11 +64,11 @@ def test_a_job_is_one_trace_from_the_request_to_the_commit_and_its_log_is_kept(
     # The trace.
     request = collector.wait_for("POST /v1/tables/{table_id}/jobs", lambda span: span.parent_id == "")
     of_trace = [span for span in collector.spans if span.trace_id == request.trace_id]
-    [of_job] = below(of_trace, request)
-    [attempt] = [span for span in below(of_trace, of_job) if span.name == "attempt of compaction"]
+    [of_job] = children_of(of_trace, request)
+    [attempt] = [span for span in children_of(of_trace, of_job) if span.name == "attempt of compaction"]
     assert (of_job.name, attempt.service) == ("job compaction", "groundskeeper-worker")
     assert attempt.attributes["job.outcome"] == "succeeded"
-    steps = below(of_trace, attempt)
+    steps = children_of(of_trace, attempt)
     assert "POST /v1/worker/leases/{job_id}/result" in {span.name for span in steps}
     [commit] = [span for span in of_trace if span.name == "commit"]
     assert commit.attributes["hudi.instant"] == instant

@@ -18,7 +18,7 @@ from service.db.engine import open_engine, reading
 from service.events.event import EventType
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import ENDED, PATIENCE_SECONDS, Daemon
-from tests.acceptance.storage import completed, left_behind
+from tests.acceptance.storage import completed_instants, left_behind
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 
@@ -89,7 +89,7 @@ def test_two_services_do_nothing_twice_and_one_finishes_what_the_other_leaves(
         assert left_behind(spark, base) == []
         instants = [instant for job in jobs if job["table_id"] == table for instant in job["instants"]]
         assert len(set(instants)) == len(instants), "two jobs did the same"
-        assert set(instants) & completed(base), "nothing was done"
+        assert set(instants) & completed_instants(base), "nothing was done"
     _assert_each_once(database)
 
 

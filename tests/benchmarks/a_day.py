@@ -42,7 +42,7 @@ from service.queue.leases import LeaseConfig
 from service.runtime import retention
 from service.runtime.settings import Settings
 from service.scheduling import scheduler
-from tests.benchmarks.control_plane import BUCKETS, PARTITIONS, database_bytes, lay, register, say
+from tests.benchmarks.control_plane import BUCKETS, PARTITIONS, database_bytes, lay, log_progress, register
 from tests.support.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def measure(folder: Path, count: int, hours: float, database: str) -> Figures:
     minutes = round(hours * 60)
     for number in range(minutes):
         if number % 60 == 0:
-            say(f"{number // 60} hours: {dict(day.counts)}")
+            log_progress(f"{number // 60} hours: {dict(day.counts)}")
         day.minute(number)
     after = database_bytes(day.engine)
     growth = (after - before) / (hours / 24)

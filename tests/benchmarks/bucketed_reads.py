@@ -5,8 +5,8 @@
 
 Both ways run in one session on the same two tables of 8 and 16 buckets, by turns; a figure is the median of the rounds,
 and a ratio the median of the ratios within each round. Planning counts: each way begins with the paths of the tables.
-`skewed` keys put the share of the rows into one bucket. The JVM has Java's usual settings, as in a session of a user,
-and compiles for some runs of each way, which the rounds of the warming up leave out.
+`skewed` keys put the share of the rows into one bucket. The JVM has Java's usual settings, as in a user's session. It
+compiles code during the first runs of each way, so the first `--warm-up` rounds are not measured.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ _USUAL_COMPILER = " ".join(
 
 @dataclass(frozen=True)
 class Round:
-    """The cost of one read: in all, for the plan as far as the call makes it, and the number of messages to the JVM.
-    Also the most memory that a task had for sorts and hash maps, and what the tasks spilled, in bytes."""
+    """The cost of one read. `whole` is the total cost, `planning` the part until the call returns its plan, and
+    `messages` the number of messages to the JVM. `of_task` is the most memory that a task had for sorts and hash maps,
+    and `spilled` is what all tasks have spilled, both in bytes."""
 
     whole: process_tree.Cost
     planning: process_tree.Cost
@@ -136,12 +137,12 @@ def _messages(spark: Any) -> Iterator[list[str]]:
     client, found = spark.sparkContext._gateway._gateway_client, []
     send = client.send_command
 
-    def noted(text: str, *more: Any, **named: Any) -> Any:
+    def send_and_record(text: str, *more: Any, **named: Any) -> Any:
         if not text.startswith("m"):
             found.append(text)
         return send(text, *more, **named)
 
-    client.send_command = noted
+    client.send_command = send_and_record
     try:
         yield found
     finally:
@@ -186,7 +187,7 @@ def _keys(spark: SparkSession, rows: int, keys: str, share: float) -> DataFrame:
         return spark.range(rows).select(F.col("id").cast("string").alias("id"))
     numbers = spark.range(int(rows * share) * MOST_BUCKETS).select(F.col("id").cast("string").alias("id"))
     code = Column(java_plan.begin(spark).hash(numbers._jdf, '["id"]'))
-    # The others are this part of the keys that are outside of the bucket.
+    # The skewed bucket gets all its keys; the other buckets together get this part of theirs.
     part = (1 - share) / (share * (MOST_BUCKETS - 1))
     few = F.pmod(F.xxhash64("id"), F.lit(1_000_000)) < int(part * 1_000_000)
     return numbers.where((code % MOST_BUCKETS == SKEWED_BUCKET) | few)

@@ -4,8 +4,9 @@
 
 Writers: `batch` writes DataFrame upserts and repeats those that conflict (OCC, its own Spark session, its first number
 of buckets). Option `--overlapping` adds a second writer to other partitions, so there is hardly a moment without a
-write in flight. `0.15`, `1.0.2` and `1.1.1` are such writers with that version of Hudi. `stream` is Hudi's streaming
-sink. `sql` is one session of Spark SQL statements; `--careless` without the options that keep it fresh. `flink` is a
+write in flight. `0.15`, `1.0.2` and `1.1.1` are the same as `batch`, with that version of Hudi. `stream` is Hudi's
+streaming sink. `sql` is one session of Spark SQL statements; if `--careless` is given, the session lacks the options
+that make it notice changes of the table. `flink` is a
 job on a real cluster that the service stops for each hand-over, and this script starts again; `flink-state` is such a
 job with Flink's default index.
 
@@ -167,7 +168,7 @@ def run(
         "duplicates": audit["duplicates"],
         "stale_writes": len(audit["stale_writes"]),
         "audit": [*audit["findings"], *audit["unchecked"]],
-        "jobs": dict(sorted(Counter(f"{job['kind']} {_told(job)}" for job in jobs).items())),
+        "jobs": dict(sorted(Counter(f"{job['kind']} {_described(job)}" for job in jobs).items())),
         "fenced": sum(len((job["result"] or {}).get("fenced", ())) for job in jobs),
         "incidents": incidents,
         "attempts": sum(job["attempt"] for job in jobs),
@@ -202,7 +203,7 @@ def _moments(seconds: float, kills: int, rng: random.Random, *, pause: float | N
     """Waits for each random time, and yields the process to kill, or None after each `pause`."""
     ends = time.monotonic() + seconds
 
-    def waited(until: float) -> Iterator[None]:
+    def pauses_until(until: float) -> Iterator[None]:
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, pause or left))
             if pause:
@@ -210,10 +211,10 @@ def _moments(seconds: float, kills: int, rng: random.Random, *, pause: float | N
 
     for number, victim in zip(range(kills), cycle(("worker", "service", "jvm")), strict=False):
         now = time.monotonic()
-        yield from waited(now + (ends - now) / (kills - number) * rng.uniform(0.5, 1.5))
+        yield from pauses_until(now + (ends - now) / (kills - number) * rng.uniform(0.5, 1.5))
         print(f"kill {number + 1}: {victim}", file=sys.stderr, flush=True)
         yield victim
-    yield from waited(ends)
+    yield from pauses_until(ends)
 
 
 def _kill(daemon: Daemon, victim: str) -> bool:
@@ -256,7 +257,7 @@ def jobs_of(daemon: Daemon, table: str) -> list[dict[str, Any]]:
             return found
 
 
-def _told(job: dict[str, Any]) -> str:
+def _described(job: dict[str, Any]) -> str:
     return f"{job['state']}: {job['error']['type']}" if job["state"] == "failed" else str(job["state"])
 
 

@@ -25,7 +25,7 @@ import httpx
 
 from service.db.engine import open_engine
 from tests.acceptance.daemon import JSON, Daemon
-from tests.benchmarks.control_plane import lay, looked_at, register, say, sorts_of_calls
+from tests.benchmarks.control_plane import lay, log_progress, looked_at, register, sorts_of_calls
 from tests.support.small_table import SmallTable, instant_at
 
 _QUIET = {
@@ -45,7 +45,7 @@ def prepare(folder: Path, tables: int, settings: dict[str, str]) -> None:
     engine = open_engine(settings["database"])
     with Daemon(folder / "service", **settings | {"problem_seconds": "10"}) as daemon:
         while (left := tables - looked_at(engine)) > 0:
-            say(f"first looks: {left} left")
+            log_progress(f"first looks: {left} left")
             time.sleep(2)
         for number, (table_id, base) in enumerate(list(ids.items())[:_COMMITS]):
             table, instant = SmallTable.standing(base), instant_at(datetime.now(UTC))
@@ -86,7 +86,7 @@ def measure(folder: Path, settings: dict[str, str], times: int) -> dict[str, dic
                 "thread": round(statistics.median(of_thread), 2),
                 "p50": round(1000 * statistics.median(seconds), 2),
             }
-            say(f"{name:>12}  {found[name]}")
+            log_progress(f"{name:>12}  {found[name]}")
     return found
 
 

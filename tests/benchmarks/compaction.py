@@ -4,8 +4,8 @@
     python tests/benchmarks/compaction.py --updated 20 --logs 1 --repeat 3
 
 Every compaction is a whole job on a fresh copy of one table, in one run and one warm Spark session; only figures of the
-same run can be compared. The floor copies, by pyarrow, the files that our compaction wrote. Every result is checked:
-the rows are those that Hudi's readers have merged before.
+same run can be compared. The floor is the least possible cost of the output: pyarrow copies the files that our
+compaction wrote. Every result is checked: its rows equal those that Hudi's readers returned before the compaction.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Measured:
 
     case: Case
     variant: str
-    of_table: str  # The codec of the table before.
+    of_table: str  # The codec that the table had before.
     codec: str
     cost: Cost
     output_bytes: int

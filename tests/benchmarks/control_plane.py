@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COMMITS_BEFORE = 20
-_SWITCH_SECONDS = 0.0005  # The service has the same; with Python's 5 ms threads would wait for each other.
+_SWITCH_SECONDS = 0.0005  # The service sets the same; with Python's default of 5 ms threads wait longer for each other.
 _forks = multiprocessing.get_context("fork")
 PARTITIONS = ("dt=2026-01-01", "dt=2026-01-02")
 BUCKETS = 4
@@ -368,7 +368,7 @@ class Clients(Callers):
 
 def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas: int) -> Figures:
     engine = open_engine(database)
-    say(f"laying {rates.tables} tables")
+    log_progress(f"laying {rates.tables} tables")
     ids = register(engine, lay(folder / "lake", rates.tables))
     load = os.getloadavg()[0]
     with ExitStack() as stack:
@@ -377,13 +377,13 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         urls = [each.url for each in daemons]
         began = time.monotonic()
         while (left := rates.tables - looked_at(engine)) > 0:
-            say(f"first looks: {left} left")
+            log_progress(f"first looks: {left} left")
             time.sleep(2)
         first_looks, first_cpu = time.monotonic() - began, sum(map(_cpu_seconds, daemons))
         # Most tables have become due again meanwhile.
         while _overdue(engine) > 1:
             time.sleep(2)
-        say(f"first looks took {first_looks:.0f} s; measuring for {minutes:g} minutes")
+        log_progress(f"first looks took {first_looks:.0f} s; measuring for {minutes:g} minutes")
         cpu, began = sum(map(_cpu_seconds, daemons)), time.monotonic()
         overdue = 0.0
         apart = [
@@ -400,7 +400,7 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         called = (writers, workers, *clients)
         time.sleep(5)
         bytes_used = sum(process_tree.memory(each.process.pid) for each in daemons)
-    found = lags(engine, writers.done)
+    found = delays_until_seen(engine, writers.done)
     return Figures(
         tables=rates.tables,
         replicas=replicas,
@@ -436,7 +436,7 @@ def _overdue(engine: Engine) -> float:
     return (datetime.now(UTC) - (due if due.tzinfo else due.replace(tzinfo=UTC))).total_seconds()
 
 
-def lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[float]:
+def delays_until_seen(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[float]:
     commits = schema.commits
     with reading(engine) as connection:
         rows = connection.execute(sa.select(commits.c.table_id, commits.c.requested_time, commits.c.seen_at))
@@ -462,7 +462,7 @@ def database_bytes(engine: Engine) -> int:
         return int(connection.execute(sa.text("SELECT pg_database_size(current_database())")).scalar_one())
 
 
-def say(text: str) -> None:
+def log_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -483,12 +483,12 @@ def main() -> None:
             if chosen.replicas > 1 and not chosen.database:
                 database = stack.enter_context(postgresql.running()).new_database()
             rates = Rates(chosen.tables, chosen.commits_per_second, chosen.jobs_per_second)
-            tell(measure(folder, rates, chosen.minutes, database, chosen.replicas), as_json=chosen.json)
+            print_figures(measure(folder, rates, chosen.minutes, database, chosen.replicas), as_json=chosen.json)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def tell(found: DataclassInstance, *, as_json: bool) -> None:
+def print_figures(found: DataclassInstance, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(found)), flush=True)
         return

@@ -7,12 +7,12 @@ Each table, a copy of one of several shapes, gets a compaction, a clustering, an
 the other, by a daemon with a worker of one slot: 200 jobs. More `--slots` give as many tables their jobs beside
 each other. The model learns from the attempts as the service has stored them. Errors are measured on tables that were
 left out of the learning: a fifth of the tables of each shape (`of_tables`), or all tables of a shape, whose size is
-then new to the model (`of_shapes`). `without circumstances` is the first of these if the model does not know how warm
-and how busy the worker was. Each is a median of absolute errors, as a share of what a job took.
+then new to the model (`of_shapes`). `without circumstances` is the error `of_tables` of a model that does not know how
+warm and how busy the worker was. Each figure is the median of absolute errors, as a share of what a job took.
 
-`alike` is what no model can avoid: the same error, if the median of the same kind of job on tables of the same shape
-were expected. On a machine with other work only CPU seconds mean anything; `seconds by load` are seconds divided by the
-processes that wanted each core.
+`alike` is the error that no model can avoid: it would remain if the model always expected the median of all jobs of
+the same kind on tables of the same shape. On a machine with other work only CPU seconds mean anything;
+`seconds by load` are seconds divided by the processes that wanted each core.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ def errors(
         model = CostModel()
         for each in jobs:
             if fold(each) != held_out:
-                model.learn(_ended(each, by_circumstances=by_circumstances))
+                model.learn(_ended_attempt(each, by_circumstances=by_circumstances))
         for each in jobs:
-            took = _ended(each).took(part)
+            took = _ended_attempt(each).took(part)
             if fold(each) == held_out and took is not None:
                 given = each.circumstances if by_circumstances else UNKNOWN
                 work = Work(each.bytes, each.files)
@@ -146,10 +146,10 @@ def errors(
     return _medians(found)
 
 
-def alike(jobs: Sequence[Measured], part: CostPart) -> dict[str, float]:
+def unavoidable_errors(jobs: Sequence[Measured], part: CostPart) -> dict[str, float]:
     same: dict[tuple[str, str], list[float]] = {}
     for each in jobs:
-        if (took := _ended(each).took(part)) is not None:
+        if (took := _ended_attempt(each).took(part)) is not None:
             same.setdefault((each.kind, each.shape), []).append(took)
     found: dict[str, list[float]] = {}
     for (kind, _), amounts in same.items():
@@ -162,14 +162,14 @@ def _medians(found: dict[str, list[float]]) -> dict[str, float]:
     return {"all": round(median(error for each in found.values() for error in each), 3), **by_kind}
 
 
-def _ended(job: Measured, *, by_circumstances: bool = True) -> Ended:
+def _ended_attempt(job: Measured, *, by_circumstances: bool = True) -> Ended:
     took: dict[str, Any] = {part.value: getattr(job, part.value) for part in CostPart}
     if by_circumstances:
         took["circumstances"] = job.circumstances
     return Ended(f"{job.shape} {job.number}", job.kind, dry_run=False, work=Work(job.bytes, job.files), **took)
 
 
-def tell(jobs: Sequence[Measured]) -> dict[str, Any]:
+def summary(jobs: Sequence[Measured]) -> dict[str, Any]:
     result: dict[str, Any] = {"jobs": len(jobs), "load": round(median(each.load for each in jobs), 1)}
     by_load = [replace(each, seconds=each.seconds / each.load) for each in jobs]
     for name, part, those in (
@@ -180,7 +180,7 @@ def tell(jobs: Sequence[Measured]) -> dict[str, Any]:
             "of_tables": errors(those, part, lambda each: each.number % FOLDS),
             "without circumstances": errors(those, part, lambda each: each.number % FOLDS, by_circumstances=False),
             "of_shapes": errors(those, part, lambda each: each.shape),
-            "alike": alike(those, part),
+            "alike": unavoidable_errors(those, part),
         }
         print(f"{name}: {result[name]}", flush=True)
     return result
@@ -206,7 +206,7 @@ def main() -> None:
             jobs = measure(Path(folder).resolve(), given)
     if given.keep:
         given.keep.write_text(json.dumps([asdict(each) for each in jobs]))
-    result = tell(jobs)
+    result = summary(jobs)
     if given.json:
         print(json.dumps(result))
 

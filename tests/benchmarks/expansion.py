@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from tests.benchmarks.trips import Fingerprint
 
 OURS, HUDI, OVERWRITE, FLOOR = "groundskeeper", "hudi_rescale", "overwrite", "floor"
-# A second expansion of the table that our first one has left, and our expansion of the table that Hudi's rescale has
-# left: the same rows in as many files. Only files that we have written badly would cost more than Hudi's.
+# `again` expands the result of our first expansion once more; `after_hudi` is our expansion of the result of Hudi's
+# rescale. Both tables have the same rows in as many files, so `again` costs more only if we have written worse files.
 AGAIN, AFTER_HUDI = "again", "after_hudi"
-# A plain copy of the files of our first expansion.
-# Split rows have fewer similar neighbours and compress less well, whoever writes them.
+# A plain copy of the files that our first expansion wrote. The floor of the original files would be too low: rows that
+# were split into buckets have fewer similar neighbours, and compress less well.
 FLOOR_OF_OUTPUT = "floor_of_output"
 REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, float]]] = {
     OURS: variants.ours,
@@ -158,7 +158,7 @@ def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> d
     best: dict[str, Measured] = {}
     try:
         for number in range(options.repeat):
-            for variant, codec in _wanted(options):
+            for variant, codec in _variants_to_run(options):
                 if variant in REWRITES:
                     found = bench.rewrite(variant, codec, checked=number == 0 or variant == OURS)
                 else:
@@ -200,7 +200,7 @@ def shape_of(options: argparse.Namespace, rows: int) -> Shape:
     return Shape(rows, options.columns, options.buckets, options.partitions, options.codec, options.column_stats)
 
 
-def _wanted(options: argparse.Namespace) -> list[tuple[str, str]]:
+def _variants_to_run(options: argparse.Namespace) -> list[tuple[str, str]]:
     codecs = list(dict.fromkeys([options.codec, *(each for each in options.also.split(",") if each)]))
     wanted = [
         (variant, codec) for codec in codecs for variant in (OURS, HUDI, FLOOR, FLOOR_OF_OUTPUT, AFTER_HUDI, AGAIN)
@@ -213,7 +213,7 @@ def _wanted(options: argparse.Namespace) -> list[tuple[str, str]]:
 def _warm_up(spark: SparkSession, folder: Path, shape: Shape, options: argparse.Namespace) -> None:
     """Loads classes and lets the JVM compile the code of all variants."""
     small = Bench(spark, folder, replace(shape, rows=WARM_UP_ROWS), options.factor)
-    for variant in dict.fromkeys(variant for variant, _ in _wanted(options) if variant in REWRITES):
+    for variant in dict.fromkeys(variant for variant, _ in _variants_to_run(options) if variant in REWRITES):
         for _ in range(WARM_UPS):
             small.rewrite(variant, options.codec)
 

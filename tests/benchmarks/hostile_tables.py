@@ -30,7 +30,17 @@ from service.catalog import watch_store
 from service.db.engine import open_engine, reading
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import process_tree
-from tests.benchmarks.control_plane import Clients, Times, Writers, lags, lay, looked_at, register, say, tell
+from tests.benchmarks.control_plane import (
+    Clients,
+    Times,
+    Writers,
+    delays_until_seen,
+    lay,
+    log_progress,
+    looked_at,
+    print_figures,
+    register,
+)
 from tests.hostile import avro
 from tests.support.small_table import instant_at
 
@@ -130,7 +140,7 @@ class Attackers:
 
     def _attack(self) -> None:
         for (table_id, base), (name, attack) in zip(self._ids, ATTACKS.items(), strict=True):
-            say(f"attack: {name}")
+            log_progress(f"attack: {name}")
             attack(base)
             self.hostile[table_id] = name
             if self._ended.wait(self._pause):
@@ -162,7 +172,7 @@ def measure(folder: Path, healthy: int, minutes: float) -> Figures:
             writers.stop()
             clients.stop()
             time.sleep(5)
-            found = lags(engine, writers.committed)
+            found = delays_until_seen(engine, writers.committed)
             return Phase(
                 len(writers.committed),
                 len(writers.committed) - len(found),
@@ -171,7 +181,7 @@ def measure(folder: Path, healthy: int, minutes: float) -> Figures:
                 process_tree.memory(daemon.process.pid),
             )
 
-        say("nothing happens")
+        log_progress("nothing happens")
         quiet = phase(min(_QUIET_MINUTES, minutes) * 60)
         attackers = Attackers(daemon.url, bad, minutes * 60 / len(ATTACKS))
         attackers.start()
@@ -195,7 +205,7 @@ def main() -> None:
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="gk-hostile-"))
     try:
-        tell(measure(folder, chosen.healthy, chosen.minutes), as_json=chosen.json)
+        print_figures(measure(folder, chosen.healthy, chosen.minutes), as_json=chosen.json)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

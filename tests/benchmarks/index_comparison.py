@@ -198,12 +198,12 @@ def main() -> None:
         found = compare(spark, Path(folder), sizes, updated, table_type=options.type, indexes=indexes)
     spark.stop()
     if options.chart:
-        options.chart.write_text(_drawn(found, max(sizes), options.type))
+        options.chart.write_text(_chart_of(found, max(sizes), options.type))
     if options.json:
         print(json.dumps([vars(each) for each in found]))
 
 
-def _drawn(found: list[Measured], rows: int, table_type: str) -> str:
+def _chart_of(found: list[Measured], rows: int, table_type: str) -> str:
     bars: list[tuple[str, float, bool]] = []
     of_size = [each for each in found if each.rows == rows]
     for operation in dict.fromkeys(each.operation for each in of_size):

@@ -4,7 +4,7 @@
 
 Every merge is a whole job on a fresh copy of one table, in one run and one warm Spark session; only ratios of one run
 mean anything. `stream copy` is Hudi's `SparkStreamCopyClusteringExecutionStrategy`, `hudi` its default. `task` is the
-work of a task alone, without Spark and the commit. Every result is checked: the rows are those before.
+work of a task alone, without Spark and the commit. Every result is checked: the table has the same rows as before.
 """
 
 from __future__ import annotations

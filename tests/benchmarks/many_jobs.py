@@ -100,9 +100,9 @@ def _note(daemon: Daemon, jobs: int, seconds: float) -> Note:
     assert worker
     assert jvm
     # A histogram of live objects needs a full collection.
-    histogram = _asked(jvm, "GC.class_histogram")
+    histogram = _jcmd(jvm, "GC.class_histogram")
     total = next(line for line in histogram.splitlines()[::-1] if line.startswith("Total"))
-    counters = dict(re.findall(r"^java\.cls\.(\w+)=(\d+)$", _asked(jvm, "PerfCounter.print"), re.MULTILINE))
+    counters = dict(re.findall(r"^java\.cls\.(\w+)=(\d+)$", _jcmd(jvm, "PerfCounter.print"), re.MULTILINE))
     processes = [Path(f"/proc/{pid}") for pid in process_tree.tree(worker)]
     note = Note(
         jobs,
@@ -128,7 +128,7 @@ def _threads(process: Path) -> int:
     return sum(not name.startswith("block-manager-") for name in names)
 
 
-def _asked(jvm: int, what: str) -> str:
+def _jcmd(jvm: int, what: str) -> str:
     return subprocess.run(["jcmd", str(jvm), what], check=True, capture_output=True, text=True).stdout
 
 

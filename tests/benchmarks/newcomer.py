@@ -62,9 +62,11 @@ def run() -> dict[str, Any]:
                 ["groundskeeper", "serve"], cwd=home, env=environment, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            step("groundskeeper serve", lambda: _until(lambda: _call(home, environment, "workers").returncode == 0))
+            step(
+                "groundskeeper serve", lambda: _wait_until(lambda: _call(home, environment, "workers").returncode == 0)
+            )
             step("groundskeeper tables add ./trips", lambda: _checked(home, environment, "tables", "add", "./trips"))
-            step("until its first services have ended", lambda: _until(lambda: _is_cared_for(home, environment)))
+            step("until its first services have ended", lambda: _wait_until(lambda: _is_cared_for(home, environment)))
             step("groundskeeper problems", lambda: _checked(home, environment, "problems"))
         finally:
             os.killpg(serve.pid, signal.SIGTERM)
@@ -96,7 +98,7 @@ def _is_cared_for(home: Path, environment: Mapping[str, str]) -> bool:
     ] == []
 
 
-def _until(is_so: Callable[[], bool]) -> None:
+def _wait_until(is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _MOST_SECONDS
     while not is_so():
         if time.monotonic() > deadline:

@@ -1,13 +1,13 @@
-"""Compares ways to decide when tables are compacted and cleaned: what the services cost, and what queries pay.
+"""Compares ways to decide when tables are compacted and cleaned, by the cost of these services and of queries.
 
     python tests/benchmarks/outcome.py [--tables 20] [--minutes 30] [--seeds 1,2,3] [--variants inline,default] [--json]
 
-Each variant gets the same writes and queries of the same tables at the same times, one variant after the other, by one
-warm Spark session. Few tables get most of the writes, and other ones most of the queries: both follow Zipf
-distributions, drawn independently. Variants:
+Each variant gets the same writes and queries of the same tables at the same times. The variants run one after the other
+in one warm Spark session. A few tables get most of the writes, and a few others get most of the queries: both follow
+Zipf distributions, which are drawn independently. The variants are:
 
-- `inline`: Hudi's own services in the writer, with Hudi's defaults. Their cost is what the same writes cost in
-  addition, compared with `none`, or with the other variants on average.
+- `inline`: the writer runs Hudi's own services, with Hudi's defaults. Their cost is the cost of these writes minus that
+  of the same writes in `none`, or else of the average of the other variants.
 - `default`: a daemon with our default thresholds, and a worker of one slot.
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
@@ -20,15 +20,15 @@ The cost of a daemon is the CPU time of all its processes until the last job has
 warmed it up; `service_parts` has the parts of the worker's JVM and of all Python processes. At the end the rows of all
 variants must be equal. On a machine with other work only CPU seconds mean anything.
 
-A line is printed about each minute. The figures so far, and the comparison of these, are written to
-`--results FILE` after each variant. A run with the results of an earlier run adds the variants that are missing there,
-so that each variant can run alone, in a session that is as warm as for the others. If a variant fails, the script says
+A line is printed about each minute. After each variant all figures so far, and their comparison, are written to
+`--results FILE`. If the file has results of an earlier run, this run adds only the missing variants. So each variant
+can run alone, in a session that is as warm as for the others. If a variant fails, the script says
 so, goes on with the others, and ends with exit code 1. SIGTERM ends the run with the comparison of the variants that
 have ended.
 
-A machine is seldom equally fast for an hour. If `--together` is given, all variants run at the same time, each with a
-daemon of its own, and each event is done for one variant after the other, so a change of the machine concerns all of
-them. Twice the events need twice the time: `--together --variants objective,default --write-every 4 --query-every 6
+A machine is seldom equally fast for an hour. If `--together` is given, all variants run at the same time, each with its
+own daemon, and each event is done for one variant after the other, so a slower machine slows all of them down. There
+are then more events, which need more time: `--together --variants objective,default --write-every 4 --query-every 6
 --minutes 12`. The JVM's compiler and collector may work during a query of one variant, and not during the same query of
 another; with `--asks 2` each query is asked twice, and the cheaper one counts (`--write-every 6 --query-every 9
 --minutes 18`).
@@ -72,7 +72,7 @@ from tests.benchmarks.beside.outcome_figures import (
     verdict,
 )
 from tests.benchmarks.beside.writer import printed_options
-from tests.benchmarks.beside.zipf_load import Does, Event, Session, Took, reads_per_day, schedule, shape_of
+from tests.benchmarks.beside.zipf_load import Event, EventKind, Session, Took, reads_per_day, schedule, shape_of
 from tests.benchmarks.by_itself import jobs_of, settled
 from tests.benchmarks.process_tree import Cost, measured
 
@@ -114,7 +114,7 @@ class Bench:
         for number in range(given.tables):
             session.make(self._model(number), number)
         scratch = self._copies("scratch")
-        for event in schedule(given.tables, given.warm_up, {Does.WRITE: 1, Does.QUERY: 1}, 0):
+        for event in schedule(given.tables, given.warm_up, {EventKind.WRITE: 1, EventKind.QUERY: 1}, 0):
             self._do(event, scratch, [fleet.options(each, shape_of(n)) for n, each in enumerate(scratch)])
         shutil.rmtree(scratch[0].parent)
 
@@ -132,7 +132,7 @@ class Bench:
                 late = self._play(events, parts)
                 for part in parts:
                     if part.daemon and (left := [job for each in part.ids for job in settled(part.daemon, each)]):
-                        _say(f"{part.variant}: jobs that have not ended: {', '.join(left)}")
+                        _log(f"{part.variant}: jobs that have not ended: {', '.join(left)}")
             for part in parts:
                 if part.daemon:
                     found = [job for each in part.ids for job in jobs_of(part.daemon, each)]
@@ -149,7 +149,7 @@ class Bench:
         self._warm_up(daemon)
         ids = self._register(daemon, bases, variant, seed)
         shown = [own | printed_options(daemon, each, "spark") for own, each in zip(options, ids, strict=True)]
-        _say(f"the daemon of {variant} is warm")
+        _log(f"the daemon of {variant} is warm")
         after = self._after(daemon, variant, ids, bases)
         return _Part(variant, bases, [each | OWN_REPEATS for each in shown], after, daemon, ids)
 
@@ -163,12 +163,12 @@ class Bench:
         return found, rows
 
     def _play(self, events: Sequence[Event], parts: Sequence[_Part]) -> float:
-        """Does what the schedule says; returns how late the last event was."""
+        """EventKind what the schedule says; returns how late the last event was."""
         began, minute = time.monotonic(), 0
         for place, event in enumerate(events):
             if (at := time.monotonic() - began) >= 60 * (minute + 1):
                 minute = int(at // 60)
-                _say(f"minute {minute}: {place} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
+                _log(f"minute {minute}: {place} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
             while (at := time.monotonic() - began) < event.at:
                 for part in parts:
                     part.after(None, at)
@@ -181,7 +181,7 @@ class Bench:
 
     def _do(self, event: Event, bases: Sequence[Path], options: Sequence[dict[str, str]]) -> Took:
         base = bases[event.table]
-        if event.does is Does.WRITE:
+        if event.kind is EventKind.WRITE:
             return self._session.write(event, base, options[event.table])
         asked = [self._session.query(event, base) for _ in range(self._given.asks)]
         return min(asked, key=lambda each: each.cpu_seconds)
@@ -233,7 +233,7 @@ class Bench:
             if variant == OPEN_HOUSE and at >= (rounds + 1) * self._given.round_seconds:
                 rounds += 1
                 rule.take_round()
-            if variant == OBJECTIVE and self._given.lineage and event and event.does is Does.QUERY:
+            if variant == OBJECTIVE and self._given.lineage and event and event.kind is EventKind.QUERY:
                 _report_read(daemon, bases[event.table])
 
         return after
@@ -263,7 +263,7 @@ def _report_read(daemon: Daemon, base: Path) -> None:
     assert answer.json()["counted"] == 1, answer.text
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
@@ -275,7 +275,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
         conf={"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": fleet.JAVAS_DEFAULTS},
     )
     bench = Bench(Session(spark), folder, given)
-    every = {Does.WRITE: given.write_every, Does.QUERY: given.query_every}
+    every = {EventKind.WRITE: given.write_every, EventKind.QUERY: given.query_every}
     result = Result(given)
     with suppress(_Ended):
         for place, seed in enumerate(given.seeds):
@@ -285,7 +285,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
             order = [each for each in given.variants[first:] + given.variants[:first] if not result.has(seed, each)]
             for variants in [order] if given.together and order else [[each] for each in order]:
                 names = ", ".join(variants)
-                _say(f"seed {seed}, {names}")
+                _log(f"seed {seed}, {names}")
                 try:
                     for found, rows in bench.run(variants, events, seed):
                         result.add(found, [[each.rows, each.data] for each in rows])
@@ -297,7 +297,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
 
 
 class _Ended(BaseException):
-    """The run ends because SIGTERM has come."""
+    """SIGTERM has come, so the run ends."""
 
 
 def _end(_signal: int, _frame: object) -> None:
@@ -305,8 +305,8 @@ def _end(_signal: int, _frame: object) -> None:
 
 
 class Result:
-    """The figures of the variants that have ended, by seed, the rows that all of them have, and what failed. They are
-    written after each variant. A file of the same options is continued."""
+    """The figures of all variants that have ended, by seed, with the rows that their tables have, and the failures.
+    The results are written after each variant. If the file has results of the same options, these are kept."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self._given = given
@@ -328,7 +328,7 @@ class Result:
         self._write()
 
     def failed(self, seed: int, variant: str, error: Exception) -> None:
-        _say("".join(format_exception(error)))
+        _log("".join(format_exception(error)))
         self.failures.append(f"seed {seed}, {variant}: {type(error).__name__}: {error}"[:1000])
         self._write()
 

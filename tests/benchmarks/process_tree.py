@@ -134,7 +134,7 @@ def _sample(
     ended: threading.Event,
     sampling: list[float],
 ) -> None:
-    """Reads the peaks of memory, which the kernel keeps (VmHWM), now and then, because processes may end. `sampling`
+    """Reads the peaks of memory that the kernel keeps (VmHWM) repeatedly, because processes may end. `sampling`
     gets the CPU seconds of this reading, which do not belong to the measured work.
     """
     while True:

@@ -4,11 +4,11 @@ often each table is read.
     python tests/benchmarks/regret.py [--tables 1000] [--days 14] [--shares 0.5,1,2] [--seeds 1] [--slowness 3]
         [--exponents 1.5,1.2] [--json]
 
-The fleet comes from a seeded generator (`past_fleet`). `regret` is what readers pay for logs in addition to what they
-would pay under an order that knows all reads, as a share; `first come` is the same of the order of submission. A share
-of 1 gives the fleet the slots that all jobs need if none waits. `seconds` is the CPU time of one simulation of the
-order of the service. `exponents` is what readers pay in addition if jobs are ordered by their gain, times their age and
-divided by their work, both to these powers. The order of the service has 1 and 1.
+The fleet comes from a seeded generator (`past_fleet`). Readers pay for the logs of tables whose compactions wait.
+`regret` says how much more they pay than under an order that knows all reads, as a share; `first come` says the same of
+the order in which jobs were submitted. `--shares` limits the slots: 1 is the number that all jobs need if none waits.
+`seconds` is the CPU time of one simulation of the order of the service. `exponents` says how much more readers pay if
+jobs are ordered by gain * age^A / work^B, with these A and B. The service uses 1 and 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def other_order(given: argparse.Namespace, seed: int, slots: int, exponents: Sequence[float]) -> float:
-    """Returns what readers pay with these exponents in addition to the order of the service, as a share."""
+    """Returns how much more readers pay with these exponents than in the order of the service, as a share."""
     of_age, of_work = exponents
 
     def worth(gain: Gain, age: float, work_seconds: float) -> float:

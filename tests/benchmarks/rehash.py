@@ -36,7 +36,7 @@ OLD, NEW, REPEAT = 4, 7, 3
 
 
 def costs(folder: Path, rows: int, codec: str) -> dict[str, float]:
-    """Returns the CPU seconds of decoding and copying a file, and those of encoding by the seconds of decoding."""
+    """Returns the CPU seconds of decoding a file, and the cost of encoding and of copying it as multiples of them."""
     storage = of_hadoop(str(folder), {})
     work = Rewrite(storage, "20260101000000000", ("id",))
     whole, piece = folder / "00000000-in.parquet", folder / "00000004-in.parquet"

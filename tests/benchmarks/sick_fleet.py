@@ -396,7 +396,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
         "mean_job_seconds": round(mean, 2),
         "submitted": len(submitted),
         "submitted_started": len(delays),
-        "start_delay_seconds": _spread(list(delays.values())),
+        "start_delay_seconds": _distribution(list(delays.values())),
         "slowest_starts": [
             {"after": round(submitted_at[each], 1), "waited": round(delays[each], 2)}
             for each in sorted(delays, key=lambda each: -delays[each])[:5]
@@ -411,7 +411,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
     }
 
 
-def _spread(values: list[float]) -> Json:
+def _distribution(values: list[float]) -> Json:
     if not values:
         return {}
     ordered = sorted(values)

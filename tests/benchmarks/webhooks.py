@@ -3,9 +3,9 @@ this takes.
 
     python tests/benchmarks/webhooks.py [--per-second 500] [--seconds 60] [--receivers 10] [--hanging 1] [--tables 50]
 
-A real `groundskeeper serve` on SQLite, local receivers in a process of their own, and events that a third process
-writes at an even pace, as an observer would: `--per-second` counts deliveries. The hanging receivers take every message
-and never answer. The delay runs from the moment before the event's row is written until its receipt.
+The run has three processes: a real `groundskeeper serve` on SQLite, local receivers, and a process that writes events
+at an even pace, as the observation of tables does. `--per-second` counts deliveries. The hanging receivers take every
+message and never answer. The delay runs from the moment before the event's row is written until its receipt.
 """
 
 from __future__ import annotations
@@ -57,13 +57,15 @@ def receive(ports: Connection, count: int, hanging: int, stop: Event, results: C
                     delays[number].setdefault(event["id"], delay)
                     writer.write(_OK)
 
-            async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Any = handle) -> None:
+            async def handle_until_closed(
+                reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Any = handle
+            ) -> None:
                 try:
                     await handle(reader, writer)
                 except (asyncio.IncompleteReadError, ConnectionError):
                     writer.close()
 
-            servers.append(await asyncio.start_server(quiet, "127.0.0.1", 0))
+            servers.append(await asyncio.start_server(handle_until_closed, "127.0.0.1", 0))
         ports.send([server.sockets[0].getsockname()[1] for server in servers])
         while not stop.is_set():
             await asyncio.sleep(0.1)

@@ -116,7 +116,7 @@ class Installation:
         self.api.put("/policies/night_*", json=policy).raise_for_status()
 
     def address(self, name: str) -> str:
-        """Returns the address of a page."""
+        """Returns the address of this page of the dashboard."""
         return f"{self.url}/{self.pages[name]}"
 
     def add(self, names: Iterable[str]) -> None:

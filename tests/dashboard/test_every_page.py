@@ -70,7 +70,7 @@ def require_accessible_pages(new_page: OpenPage, installation: Installation, loo
         page.goto(installation.address(name))
         page.wait_for_selector("main h1, main h2")
         page.wait_for_selector("#pulse.live")
-        keep(page, f"{name}-{look}")
+        save_picture(page, f"{name}-{look}")
         assert barriers(page) == [], name
         assert not is_wider_than_the_window(page), name
 
@@ -80,7 +80,7 @@ def test_the_pages_about_problems_are_accessible(new_page: OpenPage, installatio
     page = new_page(*LOOKS[look])
     for path in ("problems", "problems/job-conflict"):
         page.goto(f"{installation.url}/{path}")
-        keep(page, f"{path.replace('/', '-')}-{look}")
+        save_picture(page, f"{path.replace('/', '-')}-{look}")
         assert barriers(page) == [], path
         assert not is_wider_than_the_window(page), path
 
@@ -94,7 +94,7 @@ def test_the_page_of_a_table_that_cannot_be_read_is_accessible(
     page.goto(f"{installation.url}/#/tables/{ORDERS}")
     page.wait_for_selector("main h1")
     page.wait_for_selector("#pulse.live")
-    keep(page, f"unreadable-{look}")
+    save_picture(page, f"unreadable-{look}")
     assert barriers(page) == []
     assert not is_wider_than_the_window(page)
 
@@ -112,7 +112,7 @@ def test_the_log_in_is_accessible(new_page: OpenPage, faults_of: dict[Page, Faul
             faults_of[page].allow("401")
             page.goto(made.address("overview"))
             page.wait_for_selector("main input")
-            keep(page, f"log-in-{look}")
+            save_picture(page, f"log-in-{look}")
             assert barriers(page) == []
             assert not is_wider_than_the_window(page)
             page.goto("about:blank")
@@ -129,6 +129,6 @@ def test_the_log_in_is_accessible(new_page: OpenPage, faults_of: dict[Page, Faul
         made.close()
 
 
-def keep(page: Page, name: str) -> None:
+def save_picture(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name.replace(' ', '-')}.png", full_page=True)

@@ -108,7 +108,7 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
         page.on("request", lambda each: idle.append(each.url))
         page.wait_for_timeout(60_000)
         cached = statistics.median(warm)
-        # The first answer has none: they are counted after the start.
+        # The first answer after a start has no counts yet, because problems are counted in the background.
         counts = httpx.get(f"{service.url}/v1/overview", timeout=60).json()["problems"]["counts"]
         assert sum(counts.values()) >= TABLES
         print(

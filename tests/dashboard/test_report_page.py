@@ -16,7 +16,7 @@ from service.queue import attempt_figures
 from service.queue.attempt_figures import Figures
 from service.reports.fleet_samples import SLOT
 from tests.dashboard.installation import ORDERS
-from tests.dashboard.test_every_page import keep
+from tests.dashboard.test_every_page import save_picture
 from tests.support.browser import barriers, is_wider_than_the_window
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def test_the_report_fits_every_window(new_page: OpenPage, installation: Installa
     expect(page.get_by_role("table", name="Trend of all tables")).to_be_visible()
     assert barriers(page) == []
     trend.get_by_text("As a table").click()
-    keep(page, f"report-{theme}-{width}")
+    save_picture(page, f"report-{theme}-{width}")
     assert not is_wider_than_the_window(page)
 
 
@@ -151,4 +151,4 @@ def test_only_the_report_is_printed(page: Page, installation: Installation) -> N
     for hidden in ("header", "footer", ".filters"):
         expect(page.locator(hidden).first).to_be_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    keep(page, "report-print")
+    save_picture(page, "report-print")

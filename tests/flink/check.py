@@ -56,7 +56,7 @@ def differences(
     return _compare([row.asDict() for row in frame.select(*_COLUMNS).collect()], expected, num_buckets)
 
 
-def _others(row: dict[str, Any]) -> tuple[Any, ...]:
+def _other_columns(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("val", "num", "part", "_hoodie_partition_path", "_hoodie_record_key"))
 
 
@@ -71,7 +71,7 @@ def _compare(found: list[dict[str, Any]], expected: Mapping[str, Row], num_bucke
             extra += 1
         elif row["ver"] != want.ver:
             old += 1
-        elif _others(row) != (want.val, want.num, want.part, want.part, row["id"]):
+        elif _other_columns(row) != (want.val, want.num, want.part, want.part, row["id"]):
             wrong += 1
     buckets: list[int] = []
     misplaced = 0

@@ -131,7 +131,7 @@ class FlinkCluster:
         """Starts a TaskManager, and waits until its slots are available."""
         dynamic = [part for key, value in _TASK_MANAGER.items() for part in ("-D", f"{key}={value}")]
         self._run("taskmanager", 1024, ["org.apache.flink.runtime.taskexecutor.TaskManagerRunner"], dynamic)
-        self._until(lambda: self._overview().get("slots-total", 0) >= SLOTS, "a TaskManager")
+        self._wait_until(lambda: self._overview().get("slots-total", 0) >= SLOTS, "a TaskManager")
 
     def kill_task_manager(self) -> None:
         """Kills the TaskManager with SIGKILL. The jobs of the TaskManager fail over as soon as another one is
@@ -139,7 +139,7 @@ class FlinkCluster:
         process = self._processes.pop("taskmanager")
         process.kill()
         process.wait()
-        self._until(lambda: self._overview().get("slots-total") == 0, "the loss of a TaskManager")
+        self._wait_until(lambda: self._overview().get("slots-total") == 0, "the loss of a TaskManager")
 
     def close(self) -> None:
         for name in reversed(list(self._processes)):
@@ -201,20 +201,20 @@ class FlinkCluster:
     def wait(self, job: str, state: str = "RUNNING", *, seconds: float = 0.0) -> None:
         """Waits until all tasks of the job are in this state. Raises AssertionError as soon as the job has failed."""
 
-        def there() -> bool:
+        def is_in_state() -> bool:
             found = self.get(f"/jobs/{job}")
             # A short job may end before a poll has seen it running.
             assert found["state"] in (state, "FINISHED") or found["state"] not in ENDED, self.exceptions(job)
             return all(vertex["status"] in (state, "FINISHED") for vertex in found["vertices"])
 
-        self._until(there, f"{job} {state}", seconds)
+        self._wait_until(is_in_state, f"{job} {state}", seconds)
 
     def checkpoints(self, job: str) -> int:
         """Returns the number of completed checkpoints, including savepoints."""
         return int(self.get(f"/jobs/{job}/checkpoints")["counts"]["completed"])
 
     def wait_for_checkpoints(self, job: str, count: int) -> None:
-        self._until(lambda: self.checkpoints(job) >= count, f"checkpoint {count} of {job}")
+        self._wait_until(lambda: self.checkpoints(job) >= count, f"checkpoint {count} of {job}")
 
     def exceptions(self, job: str) -> list[str]:
         """Returns the causes of the job's failures, the latest first."""
@@ -229,7 +229,7 @@ class FlinkCluster:
         """Stops the job, and returns the savepoint's location. The job has ended then, but its last commit may still be
         pending."""
         location = self._saved(job, "stop", {"drain": False})
-        self._until(lambda: self.state(job) in ENDED, f"the end of {job}")
+        self._wait_until(lambda: self.state(job) in ENDED, f"the end of {job}")
         return location
 
     def _saved(self, job: str, verb: str, body: Json) -> str:
@@ -240,7 +240,7 @@ class FlinkCluster:
         def status() -> Json:
             return self.get(f"/jobs/{job}/savepoints/{trigger}")
 
-        self._until(lambda: status()["status"]["id"] == "COMPLETED", f"the savepoint of {job}")
+        self._wait_until(lambda: status()["status"]["id"] == "COMPLETED", f"the savepoint of {job}")
         operation = status()["operation"]
         assert "location" in operation, f"{operation['failure-cause']['stack-trace']}\n{self.exceptions(job)}"
         return str(operation["location"])
@@ -248,7 +248,7 @@ class FlinkCluster:
     def cancel(self, job: str) -> None:
         """Ends a job at once, without a savepoint."""
         self._http.patch(f"/jobs/{job}", params={"mode": "cancel"})
-        self._until(lambda: self.state(job) in ENDED, f"the end of {job}")
+        self._wait_until(lambda: self.state(job) in ENDED, f"the end of {job}")
 
     def cancel_all(self) -> None:
         """Ends all jobs, which frees their slots."""
@@ -268,7 +268,7 @@ class FlinkCluster:
         except (httpx.TransportError, AssertionError):  # The JobManager is still starting.
             return {}
 
-    def _until(self, holds: Callable[[], bool], what: str, seconds: float = 0.0) -> None:
+    def _wait_until(self, holds: Callable[[], bool], what: str, seconds: float = 0.0) -> None:
         deadline = time.monotonic() + max(seconds, PATIENCE_SECONDS)
         while not holds():
             assert time.monotonic() < deadline, f"{what} never came\n{self.log()[-8000:]}"

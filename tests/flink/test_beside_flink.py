@@ -104,10 +104,10 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
     assert archived["archived"] > 0, archived
     # A commit of a running job is not rolled back, because the job's state counts its rows as written.
     last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
-    assert "flink-writer" in _refused(spark, base, last)
+    assert "flink-writer" in _types_of_refusals(spark, base, last)
     while not (pending := timeline.pending(base)):
         time.sleep(0.01)
-    assert _refused(spark, base, pending[0]) & {"writer-active", "flink-writer"}
+    assert _types_of_refusals(spark, base, pending[0]) & {"writer-active", "flink-writer"}
 
     before = flink.savepoint(running)
     flink.wait_for_checkpoints(running, flink.checkpoints(running) + 2)
@@ -212,7 +212,7 @@ def test_arrow_compacts_what_a_job_wrote_and_deleted_as_hudi_does(
     assert diagnosed(spark, base, 1) == []
 
 
-def _refused(spark: SparkSession, base: Path, instant: str) -> set[str]:
+def _types_of_refusals(spark: SparkSession, base: Path, instant: str) -> set[str]:
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "rollback", {"instant": instant, "table_name": "test"})
     return {reason.type for reason in refused.value.reasons}

@@ -88,7 +88,7 @@ def test_slices_with_such_deletes_are_expanded_and_stale_writes_with_them_are_no
     flink.wait_for_checkpoints(running, 2)
     run_job(spark, base, "compaction")
     flink.wait_for_checkpoints(running, flink.checkpoints(running) + 1)
-    # Slices have base files and logs now, of which Hudi counts no deletes.
+    # Slices have base files and logs now, and Hudi counts no deletes in these logs.
     change(spark, base, 8)
     flink.wait_for_checkpoints(running, flink.checkpoints(running) + 3)
     flink.stop_with_savepoint(running)
@@ -134,19 +134,19 @@ def test_an_audit_finds_such_deletes_in_wrong_buckets_until_they_are_made_again(
         timeline.wait_until_complete(base)
         return {each["type"]: each for each in run_job(spark, base, "audit").details["findings"]}
 
-    # A job that has read the number before the change.
+    # The job has read the number of buckets before the change.
     hashing_configs.rename(hidden)
     flink.wait(flink.start(replace(job, first=300, last=899)), "FINISHED")
     timeline.wait_until_complete(base)
     hidden.rename(hashing_configs)
     found = audited(first=0, last=0, buckets=8)
 
-    # Wrong are the deletes of keys in the upper half of the buckets.
+    # The deletes of keys in the upper half of the buckets are wrong.
     wrong = found["deletes-in-wrong-bucket"]
     counts = {instant: int(count) for count, instant in re.findall(r"(\d+) deletes of (\d{17})", wrong["detail"])}
     assert (sum(counts.values()) > 10, wrong["cure"]) == (True, None), wrong
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "repair", {"instants": list(counts)}, writers_stopped=True)
     assert [each.type for each in refused.value.reasons] == ["soft-deletes"]
-    # The same keys, because 2100 is a multiple of 7.
+    # The job deletes the same keys again, because 2100 is a multiple of 7.
     assert "deletes-in-wrong-bucket" not in audited(first=2400, last=2999, buckets=8)

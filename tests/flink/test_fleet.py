@@ -1,7 +1,7 @@
 """Runs all real components of a fleet together, and kills some of them.
 
-PostgreSQL, two services, a Spark cluster of two workers, a table on S3 that Spark writes under a lock of ZooKeeper, one
-on HDFS that Flink writes, webhooks, and all services, started by policies and by calls.
+The fleet has PostgreSQL, two services, a Spark cluster of two workers, a table on S3 that Spark writes with a lock in
+ZooKeeper, a table on HDFS that Flink writes, and webhooks. Policies and calls start each kind of job.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def test_parts_of_a_fleet_are_killed_and_no_row_and_no_event_is_lost(
                 _wait(second, lambda jobs, table=table: _done(jobs, table, "compaction"))
 
             # Kills a worker as soon as it has a job, and the service to which it reported.
-            _wait(second, lambda jobs: any(_is_held(each) and _is_of(each, doomed) for each in jobs))
+            _wait(second, lambda jobs: any(_is_held(each) and _is_run_by(each, doomed) for each in jobs))
             doomed.kill()
             os.kill(first.process.pid, signal.SIGKILL)
             with worker("c"):
@@ -275,7 +275,7 @@ def _is_held(job: Job) -> bool:
     return job["state"] in ("leased", "running")
 
 
-def _is_of(job: Job, worker: ClusterWorker) -> bool:
+def _is_run_by(job: Job, worker: ClusterWorker) -> bool:
     return f"-{worker.process.pid}-" in (job["worker_id"] or "")
 
 

@@ -65,7 +65,7 @@ def goes_on(
     assert (audit["clean"], audit["stale_writes"], audit["pending_instants"]) == (True, [], []), audit
 
 
-def refused(spark: SparkSession, base: Path, kind: str, params: dict[str, Any], **more: Any) -> set[str]:
+def refusal_types(spark: SparkSession, base: Path, kind: str, params: dict[str, Any], **more: Any) -> set[str]:
     with pytest.raises(RefusedError) as error:
         run_job(spark, base, kind, params, **more)
     return {reason.type for reason in error.value.reasons}
@@ -80,7 +80,7 @@ def test_a_job_goes_on_in_the_version_that_its_table_was_given(
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 2)
     beside = {**DECLARED, "writers_stopped": False}
-    assert "writers-not-stopped" in refused(spark, base, "upgrade", {"to_version": to}, declared=beside)
+    assert "writers-not-stopped" in refusal_types(spark, base, "upgrade", {"to_version": to}, declared=beside)
     saved = stopped(flink, job, running)
 
     run_job(spark, base, "upgrade", {"to_version": to}, declared=DECLARED)
@@ -134,7 +134,7 @@ def test_no_index_is_built_for_a_job_and_one_is_dropped_beside_it(
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 2)
     for index in ("record", "bloom_filters"):
-        assert "index-not-kept" in refused(spark, base, "index", {"action": "build", "index": index})
+        assert "index-not-kept" in refusal_types(spark, base, "index", {"action": "build", "index": index})
     assert "column_stats" in hudi_table(spark, base, INDEX).metadata_partitions
     verified = run_job(spark, base, "index").details
     assert (verified["compared"], verified["differences"]) == (["column_stats", "partition_stats"], []), verified
@@ -170,7 +170,7 @@ def test_ranges_of_consistent_hashing_are_not_changed_for_a_job_whether_it_runs_
     job = job_for(base, **ENGINE)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 2)
-    assert refused(spark, base, "bucket_resize", {}, index=None) >= {"flink-may-be-running"}
+    assert refusal_types(spark, base, "bucket_resize", {}, index=None) >= {"flink-may-be-running"}
     saved = stopped(flink, job, running)
-    assert refused(spark, base, "bucket_resize", {}, index=None, writers_stopped=True) == {"flink-may-be-running"}
+    assert refusal_types(spark, base, "bucket_resize", {}, index=None, writers_stopped=True) == {"flink-may-be-running"}
     goes_on(flink, spark, job, saved, None)

@@ -1,4 +1,5 @@
-"""A Flink job leaves a compaction plan, and what the refusal of an expansion tells to do about it helps."""
+"""A Flink job leaves a compaction plan: an expansion is refused, and the command that the refusal names removes the
+obstacle."""
 
 from __future__ import annotations
 
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from tests.flink.job import FlinkJob
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
-# A job with these options only plans; one that compacts by itself executes the plan as well. Between a plan and the
-# stop there may be two commits, which are not enough for another plan.
+# A Flink job with PLANS only plans compactions; a job with COMPACTS executes them as well. Between a plan and the stop
+# of the job there may be two commits, which are too few for another plan.
 PLANS = {"compaction.schedule.enabled": "true", "compaction.delta_commits": "3"}
 COMPACTS = {**PLANS, "compaction.async.enabled": "true"}
-# A job plans in a thread of its own after a commit, also after that of its stop.
+# After each commit, including the last one before a stop, a Flink job plans in another thread.
 STILL_SECONDS = 2.0
 EXPANSION = {"num_buckets": 8}
 
 
-def left_by(flink: FlinkCluster, job: FlinkJob) -> tuple[str, str]:
+def plan_left_by(flink: FlinkCluster, job: FlinkJob) -> tuple[str, str]:
     """Runs the job until it has planned a compaction, stops it, and returns the plan and the savepoint."""
     base: Any = job.base
     running = flink.start(replace(job, options={**job.options, **PLANS}))
@@ -90,7 +91,7 @@ def test_a_plan_that_a_stopped_job_left_is_executed_by_the_command_that_the_refu
 ) -> None:
     base = tmp_path / "numbers"
     job = job_for(base)
-    plan, saved = left_by(flink, job)
+    plan, saved = plan_left_by(flink, job)
     if has_begun:
         begin(base, plan)
     state = "inflight" if has_begun else "requested"
@@ -115,7 +116,7 @@ def test_a_job_that_is_started_again_executes_the_plan_that_it_had_begun(
 ) -> None:
     base = tmp_path / "numbers"
     job = job_for(base)
-    plan, saved = left_by(flink, job)
+    plan, saved = plan_left_by(flink, job)
     begin(base, plan)
     assert "start that job again with `compaction.async.enabled=true`" in refusal(spark, base)["hint"]
 

@@ -11,7 +11,7 @@ from tests.flink import timeline
 from tests.flink.job import FlinkJob
 from tests.flink.test_beside_flink import COW, MOR
 from tests.flink.test_flink_writer import BESIDE_OTHERS
-from tests.flink.test_goes_on import goes_on, refused, stopped
+from tests.flink.test_goes_on import goes_on, refusal_types, stopped
 from tests.flink.test_state_index import PAUSE
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -81,7 +81,7 @@ def test_numbers_that_only_the_options_of_a_job_have_are_found_and_have_to_go_be
     saved = stopped(flink, job)
     for kind, number in (("bucket_expansion", 8), ("bucket_contraction", 2), ("bucket_count", 3)):
         params = {"num_buckets": number}
-        assert refused(spark, base, kind, params, writers_stopped=True) == {"bucket-index-contradicted"}
+        assert refusal_types(spark, base, kind, params, writers_stopped=True) == {"bucket-index-contradicted"}
     audit = run_job(spark, base, "audit").details
     [found] = [each for each in audit["findings"] if each["type"] == "rows-in-wrong-bucket"]
     # The cure would be without harm only for a job that is given other options.

@@ -128,12 +128,12 @@ def test_the_rows_of_an_overwrite_after_or_during_a_job_are_those_that_remain(
     for kind, params in jobs.items():
         begun: list[int] = []
 
-        def in_between(first: int = first, begun: list[int] = begun) -> None:
+        def overwrite_now(first: int = first, begun: list[int] = begun) -> None:
             begun.append(first)
             finished(flink, base, overwrite_of(job, first))
 
         step = "comparing" if kind == "compaction" else "rewriting"
-        run_job(spark, base, kind, params, writers_stopped=True, context=At(step, in_between))
+        run_job(spark, base, kind, params, writers_stopped=True, context=At(step, overwrite_now))
         assert begun
         buckets = 16 if kind == "bucket_expansion" else 8
         found = differences(spark, base, job.expected(first + KEYS - 1), num_buckets=buckets)

@@ -34,7 +34,7 @@ def commits(base: Path) -> list[Commit]:
 
 
 def pending(base: Path) -> list[str]:
-    """Returns the pending instants, also of a table of version 6."""
+    """Returns the pending instants of a table of any version."""
     folder = base / ".hoodie" / "timeline"
     if not folder.exists():
         names = {path.name for path in (base / ".hoodie").iterdir() if path.name[:1].isdigit()}

@@ -100,7 +100,7 @@ def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200, **head
 
 
 def drip(handler: BaseHTTPRequestHandler) -> None:
-    """Sends a byte now and then, so that no wait for the next one is long."""
+    """Sends a byte now and then, so that no limit for the wait between two bytes is reached."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
     try:
         for _ in range(1000):

@@ -1,4 +1,4 @@
-"""The readers of a table's files, each as a function of bytes that a reader process can call."""
+"""Wraps each reader of a table's files as a function of bytes, which a reader process can call."""
 
 from __future__ import annotations
 

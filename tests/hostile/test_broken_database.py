@@ -151,11 +151,11 @@ def test_an_overwritten_database_file_is_reported_and_the_service_goes_on(tmp_pa
         assert service.stop() == 0
 
 
-def garbage(path: Path) -> None:
+def overwrite_with_garbage(path: Path) -> None:
     path.write_bytes(os.urandom(100_000))
 
 
-def cut_off(path: Path) -> None:
+def truncate(path: Path) -> None:
     os.truncate(path, 40_000)
 
 
@@ -164,7 +164,7 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
-def newer(path: Path) -> None:
+def set_newer_revision(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
 
@@ -172,11 +172,11 @@ def newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("breaks", "words"),
     [
-        (garbage, "is damaged: file is not a database"),
+        (overwrite_with_garbage, "is damaged: file is not a database"),
         pytest.param(overwrite, "is damaged: ", marks=pytest.mark.exhaustive),
-        pytest.param(cut_off, "is damaged: ", marks=pytest.mark.exhaustive),
+        pytest.param(truncate, "is damaged: ", marks=pytest.mark.exhaustive),
         pytest.param(folder, "unable to open database file", marks=pytest.mark.exhaustive),
-        (newer, "newer"),
+        (set_newer_revision, "newer"),
     ],
 )
 def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(

@@ -173,11 +173,11 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
     ids: dict[str, str] = {}
     tries: Counter[str] = Counter()
 
-    def twice_in_vain(got: Received) -> Reply:
+    def refuse_twice(got: Received) -> Reply:
         tries[got.id] += 1
         return Reply(503 if tries[got.id] <= 2 else 200)
 
-    def goes_on(client: Client, number: int, seconds: float = 60) -> None:
+    def require_progress(client: Client, number: int, seconds: float = 60) -> None:
         # Polls and deliveries.
         tables["watched"].commit(f"2026010112{number:07d}")
         path = f"/v1/commits?table_id={ids['watched']}"
@@ -197,7 +197,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         client.post(f"/v1/worker/leases/{job}/result", attempt=2, result={"outcome": "cancelled"})
 
     with (
-        Receiver(twice_in_vain) as receiver,
+        Receiver(refuse_twice) as receiver,
         Serving(
             tmp_path,
             environment=wall.environment,
@@ -217,7 +217,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         try:
             for number, seconds in enumerate(steps):
                 wall.set(seconds)
-                goes_on(client, number)
+                require_progress(client, number)
         finally:
             client.close()
         assert client.answers == {"continue"}
@@ -228,7 +228,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         wall.set(-HOUR)
         service.start()
         # The service recorded the time at most ten seconds ago.
-        goes_on(Client(service), len(steps), 20)
+        require_progress(Client(service), len(steps), 20)
         assert service.stop() == 0
 
 

@@ -91,7 +91,7 @@ def _size_of_all(client: socket.socket) -> int:
     return received
 
 
-def ended(connection: socket.socket, seconds: float) -> bool:
+def is_closed(connection: socket.socket, seconds: float) -> bool:
     connection.settimeout(seconds)
     try:
         return connection.recv(1) == b""
@@ -111,7 +111,7 @@ def test_a_connection_whose_client_stops_sending_is_closed(app_context: AppConte
         socket.create_connection(address) as client,
     ):
         client.sendall(says)
-        assert ended(client, 5)
+        assert is_closed(client, 5)
 
 
 def test_a_connection_whose_client_stops_in_its_second_request_is_closed(app_context: AppContext) -> None:
@@ -124,7 +124,7 @@ def test_a_connection_whose_client_stops_in_its_second_request_is_closed(app_con
         while not answer.endswith(b'"ok"}'):
             answer += client.recv(10_000)
         client.sendall(HALF_HEAD)
-        assert ended(client, 3)
+        assert is_closed(client, 3)
 
 
 def test_a_connection_whose_client_does_not_read_its_answer_is_closed() -> None:
@@ -142,14 +142,14 @@ def test_at_the_limit_of_an_address_the_longest_silent_connection_makes_room(app
         answer = httpx.get(f"http://127.0.0.1:{address[1]}/healthz", timeout=5)
         assert answer.status_code == 200
         # The server has closed one of the last ten connections for this call.
-        assert [ended(each, 0.5) for each in silent] == [True] * 21 + [False] * 9
+        assert [is_closed(each, 0.5) for each in silent] == [True] * 21 + [False] * 9
 
 
 def test_connections_at_work_are_not_closed_and_room_is_left_for_health_checks(app_context: AppContext) -> None:
     app = create_app(app_context)
     at_work = []
 
-    async def both(scope: Scope, receive: Receive, send: Send) -> None:
+    async def recorded_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("path") == "/slow":
             at_work.append(scope)
             await slow_or_large(scope, receive, send)
@@ -157,7 +157,7 @@ def test_connections_at_work_are_not_closed_and_room_is_left_for_health_checks(a
             await app(scope, receive, send)
 
     with (
-        serving(both, all=5, probes=2) as address,
+        serving(recorded_app, all=5, probes=2) as address,
         flood(address, 5, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy,
     ):
         url = f"http://127.0.0.1:{address[1]}"
@@ -166,7 +166,7 @@ def test_connections_at_work_are_not_closed_and_room_is_left_for_health_checks(a
         refused = httpx.get(f"{url}/v1/tables")
         assert (refused.json()["type"], refused.headers["connection"]) == ("/problems/service-busy", "close")
         assert httpx.get(f"{url}/healthz").status_code == httpx.get(f"{url}/readyz").status_code == 200
-        assert not any(ended(each, 0.05) for each in busy)
+        assert not any(is_closed(each, 0.05) for each in busy)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_call_is_refused_before_its_body_is_sent(
     with serving(create_app(app_context)) as address, socket.create_connection(address, timeout=5) as client:
         client.sendall(f"POST /v1/tables HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
         assert client.recv(1000).startswith(f"HTTP/1.1 {status} ".encode())
-        assert eventually(lambda: ended(client, 1) or True, 60)
+        assert eventually(lambda: is_closed(client, 1) or True, 60)
 
 
 def test_two_thousand_incomplete_requests_delay_nobody(tmp_path: Path) -> None:

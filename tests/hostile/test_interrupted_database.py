@@ -146,7 +146,7 @@ ANSWERS = {
 }
 
 
-def through(proxy: StallingProxy, engine: sa.Engine) -> sa.Engine:
+def engine_behind(proxy: StallingProxy, engine: sa.Engine) -> sa.Engine:
     return open_engine(f"postgresql://gk@127.0.0.1:{proxy.port}/{engine.url.database}")
 
 
@@ -163,7 +163,7 @@ def test_an_answer_that_cannot_be_understood_is_an_outage(
                 connection.execute(sa.text(statement))
 
     with StallingProxy(postgresql.folder) as proxy:
-        proxied = through(proxy, engine)
+        proxied = engine_behind(proxy, engine)
         with pytest.raises(DatabaseUnavailableError):
             change(proxied, proxy)
         assert proxy.own_answer is None
@@ -185,7 +185,7 @@ def test_webhooks_are_sent_and_replicas_notified_after_each_kind_of_outage(
         )
 
     with StallingProxy(postgresql.folder) as proxy:
-        proxied = through(proxy, engine)
+        proxied = engine_behind(proxy, engine)
         ReplicaNotifications(proxied, notifier).start()
         sending = DispatchThread(notifier, dispatcher, poll_seconds=0.05)
         sending.start()

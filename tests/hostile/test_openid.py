@@ -70,7 +70,7 @@ def browser(app_context: AppContext, identity: Identity) -> Iterator[TestClient]
 def begin(browser: TestClient, provider: LyingProvider) -> Callable[..., dict[str, str]]:
     """Begins a log-in; returns what the provider would send back."""
 
-    def begun(**more: str) -> dict[str, str]:
+    def begin_login(**more: str) -> dict[str, str]:
         answer = browser.get("/login", params=more)
         assert answer.status_code == 303, answer.text
         query = parse_qs(urlsplit(answer.headers["location"]).query)
@@ -78,10 +78,10 @@ def begin(browser: TestClient, provider: LyingProvider) -> Callable[..., dict[st
         assert query["code_challenge_method"] == ["S256"]
         return {"state": query["state"][0], "code": "c1"}
 
-    return begun
+    return begin_login
 
 
-def refused(answer: Any, status: int, kind: str) -> str:
+def require_refusal(answer: Any, status: int, kind: str) -> str:
     assert (answer.status_code, answer.json()["type"]) == (status, f"/problems/{kind}"), answer.text
     return str(answer.json()["detail"])
 
@@ -124,7 +124,7 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_began(
             clock.advance(601)
         case "no state":
             del back["state"]
-    refused(browser.get("/login/callback", params=back), 403, "login-expired")
+    require_refusal(browser.get("/login/callback", params=back), 403, "login-expired")
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,18 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_began(
 )
 def test_a_log_in_never_ends_on_another_site(browser: TestClient, page: str) -> None:
     answer = browser.get("/login", params={"next": page})
-    assert "next" in refused(answer, 422, "params-invalid")
+    assert "next" in require_refusal(answer, 422, "params-invalid")
 
 
-def _none(provider: LyingProvider) -> str:
+def _unsigned(provider: LyingProvider) -> str:
     head, body, _ = provider.signed().split(".")
     head = base64.urlsafe_b64encode(b'{"alg":"none","kid":"one"}').decode().rstrip("=")
     return f"{head}.{body}."
 
 
 def _confused(provider: LyingProvider) -> str:
-    """Signs by HMAC with the public key. A library that lets the token choose the algorithm would accept that."""
+    """Signs by HMAC with the public key as its secret. A library that lets the token choose the algorithm accepts
+    this."""
     pem = provider.key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -159,7 +160,7 @@ STRANGER = new_key()
 FORGED: dict[str, Callable[[LyingProvider], str]] = {
     "another key": lambda each: each.signed(STRANGER),
     "an unknown key": lambda each: each.signed(STRANGER, key_id="two"),
-    "no algorithm": _none,
+    "no algorithm": _unsigned,
     "HMAC": _confused,
     "another issuer": lambda each: each.signed(iss="https://evil.example"),
     "another audience": lambda each: each.signed(aud="somebody-else"),
@@ -184,7 +185,7 @@ def test_a_forged_id_token_opens_no_session(
 ) -> None:
     back = begin()
     provider.id_token = lambda: FORGED[forged](provider)
-    refused(browser.get("/login/callback", params=back), 403, "login-refused")
+    require_refusal(browser.get("/login/callback", params=back), 403, "login-refused")
     assert browser.get("/v1/session").status_code == 401
 
 
@@ -195,7 +196,7 @@ def test_clocks_may_differ_by_a_minute(browser: TestClient, begin: Any, provider
         assert browser.get("/login/callback", params=back).status_code == 303
 
 
-def _of_api(provider: LyingProvider, **more: Any) -> str:
+def _access_token(provider: LyingProvider, **more: Any) -> str:
     return provider.signed(**{"aud": "api", "nonce": None, **more})
 
 
@@ -203,22 +204,26 @@ def test_an_access_token_is_checked_as_strictly(browser: TestClient, provider: L
     def call(token: str) -> Any:
         return browser.get("/v1/session", headers={"Authorization": f"Bearer {token}"})
 
-    assert call(_of_api(provider)).json()["role"] == "operator"
-    assert call(_of_api(provider, groups=["ops", "boss"])).json()["role"] == "admin"
-    refused(call(_of_api(provider, groups=["strangers"])), 403, "login-refused")
-    refused(call(_of_api(provider, groups=None)), 403, "login-refused")
-    bad = [_of_api(provider, aud=CLIENT), _of_api(provider, exp=provider.now() - 61), _of_api(provider, iss="x")]
-    bad += [_none(provider), _confused(provider), _of_api(provider, key=STRANGER), "a.b.c", "x" * 20_000]
+    assert call(_access_token(provider)).json()["role"] == "operator"
+    assert call(_access_token(provider, groups=["ops", "boss"])).json()["role"] == "admin"
+    require_refusal(call(_access_token(provider, groups=["strangers"])), 403, "login-refused")
+    require_refusal(call(_access_token(provider, groups=None)), 403, "login-refused")
+    bad = [
+        _access_token(provider, aud=CLIENT),
+        _access_token(provider, exp=provider.now() - 61),
+        _access_token(provider, iss="x"),
+    ]
+    bad += [_unsigned(provider), _confused(provider), _access_token(provider, key=STRANGER), "a.b.c", "x" * 20_000]
     for token in bad:
-        assert refused(call(token), 401, "unauthenticated") == "The token is not valid."
-    valid = _of_api(provider)
+        assert require_refusal(call(token), 401, "unauthenticated") == "The token is not valid."
+    valid = _access_token(provider)
     clock.advance(361)
     assert call(valid).status_code == 401
 
 
 def test_unknown_keys_make_the_service_ask_the_provider_seldom(browser: TestClient, provider: LyingProvider) -> None:
     for number in range(5):
-        token = _of_api(provider, key=STRANGER, key_id=f"unknown {number}")
+        token = _access_token(provider, key=STRANGER, key_id=f"unknown {number}")
         assert browser.get("/v1/session", headers={"Authorization": f"Bearer {token}"}).status_code in (200, 401)
     assert provider.asked.count("/keys") <= 2
 
@@ -231,8 +236,8 @@ def test_a_revoked_person_gets_no_session_and_no_access(
     with writing(sqlite) as connection:
         token_store.revoke(connection, person, clock())
     assert browser.get("/v1/session").status_code == 401
-    assert browser.get("/v1/session", headers={"Authorization": f"Bearer {_of_api(provider)}"}).status_code == 401
-    assert "revoked" in refused(browser.get("/login/callback", params=begin()), 403, "login-refused")
+    assert browser.get("/v1/session", headers={"Authorization": f"Bearer {_access_token(provider)}"}).status_code == 401
+    assert "revoked" in require_refusal(browser.get("/login/callback", params=begin()), 403, "login-refused")
 
 
 def test_a_person_is_not_a_token(browser: TestClient, begin: Any, provider: LyingProvider) -> None:
@@ -242,8 +247,8 @@ def test_a_person_is_not_a_token(browser: TestClient, begin: Any, provider: Lyin
     for secret in ("", "0" * 64):
         headers = {"Authorization": f"Bearer gk_{person}_{secret}"}
         assert browser.get("/v1/session", headers=headers).status_code == 401
-    headers = {"Authorization": f"Bearer {_of_api(provider)}", "Content-Type": "application/json"}
-    refused(browser.post("/v1/session", headers=headers), 409, "no-login")
+    headers = {"Authorization": f"Bearer {_access_token(provider)}", "Content-Type": "application/json"}
+    require_refusal(browser.post("/v1/session", headers=headers), 409, "no-login")
 
 
 BROKEN: dict[str, Any] = {
@@ -270,9 +275,9 @@ def test_a_broken_provider_is_named_and_tokens_still_work(
     monkeypatch.setattr(exchange, "SECONDS", 0.5)
     provider.changed = BROKEN[broken]
     began = time.monotonic()
-    refused(browser.get("/login"), 502, "provider-unavailable")
-    refused(
-        browser.get("/v1/session", headers={"Authorization": f"Bearer {_of_api(provider)}"}),
+    require_refusal(browser.get("/login"), 502, "provider-unavailable")
+    require_refusal(
+        browser.get("/v1/session", headers={"Authorization": f"Bearer {_access_token(provider)}"}),
         502,
         "provider-unavailable",
     )
@@ -289,10 +294,10 @@ def test_too_many_keys_are_refused_and_many_searched_quickly(
     browser: TestClient, provider: LyingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remembered, "PAUSE_SECONDS", 0)
-    headers = {"Authorization": f"Bearer {_of_api(provider)}"}
+    headers = {"Authorization": f"Bearer {_access_token(provider)}"}
     one = provider.keys[0]
     provider.keys = [{**one, "kid": str(number)} for number in range(1000)]
-    refused(browser.get("/v1/session", headers=headers), 502, "provider-unavailable")
+    require_refusal(browser.get("/v1/session", headers=headers), 502, "provider-unavailable")
     provider.keys = [
         {"kty": "RSA"},
         {**one, "n": "AQAB"},
@@ -304,7 +309,7 @@ def test_too_many_keys_are_refused_and_many_searched_quickly(
     assert browser.get("/v1/session", headers=headers).status_code == 200
     short = new_key(1024)
     provider.keys = [public(short, "short")]
-    weak = _of_api(provider, key=short, key_id="short")
+    weak = _access_token(provider, key=short, key_id="short")
     assert browser.get("/v1/session", headers={"Authorization": f"Bearer {weak}"}).status_code == 401
 
 
@@ -329,7 +334,7 @@ def test_another_party_that_answers_in_place_of_the_provider_is_refused(
     browser: TestClient, begin: Any, provider: LyingProvider
 ) -> None:
     back = begin()
-    assert "another issuer" in refused(
+    assert "another issuer" in require_refusal(
         browser.get("/login/callback", params={**back, "iss": "https://evil.example"}), 403, "login-refused"
     )
     assert provider.forms == [], "the code is not sent to anybody"
@@ -341,7 +346,7 @@ def test_another_party_that_answers_in_place_of_the_provider_is_refused(
 
 def test_without_a_provider_there_is_no_log_in(app_context: AppContext) -> None:
     with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
-        refused(client.get("/login"), 404, "route-not-found")
+        require_refusal(client.get("/login"), 404, "route-not-found")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_a_path_in_metadata_is_relative_to_the_table_or_below_it(path: str, expe
     assert is_inside("/lake/t", path) is expected
 
 
-def test_keys_of_s3_are_compared_as_such() -> None:
+def test_paths_on_s3_are_compared_by_bucket_and_key() -> None:
     assert is_inside("s3a://lake/t", "s3a://lake/t/p/f")
     assert is_inside("s3a://lake/t", "s3://lake/t/p/f")
     assert not is_inside("s3a://lake/t", "s3a://lake/t2/f")

@@ -63,23 +63,23 @@ CURSORS = [
 JSON = {"Content-Type": "application/json"}
 
 
-def refused(answer: httpx.Response) -> bool:
+def is_refused(answer: httpx.Response) -> bool:
     types = {"/problems/params-invalid", "/problems/body-not-json"}
     return answer.status_code == 422 and answer.json()["type"] in types
 
 
 @pytest.mark.parametrize("moment", ENDS_OF_THE_CALENDAR)
 def test_a_moment_at_the_ends_of_the_calendar_is_refused(client: TestClient, moment: str) -> None:
-    assert refused(client.get("/v1/commits", params={"since": moment}))
+    assert is_refused(client.get("/v1/commits", params={"since": moment}))
     for body in ({"since": moment}, {"since": NOW, "until": moment}):
-        assert refused(client.post("/v1/webhooks/wh_1/replay", json=body))
+        assert is_refused(client.post("/v1/webhooks/wh_1/replay", json=body))
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_cursor_of_any_content_is_a_page_or_is_refused(client: TestClient, table_id: str, page: str) -> None:
     for text in CURSORS:
         answer = client.get(page.format(table_id=table_id), params={"cursor": text})
-        assert answer.status_code == 200 or refused(answer), (text, answer.text)
+        assert answer.status_code == 200 or is_refused(answer), (text, answer.text)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_a_cursor_of_any_content_is_a_page_or_is_refused(client: TestClient, tab
     ],
 )
 def test_a_heartbeat_with_impossible_numbers_is_refused(client: TestClient, beat: str) -> None:
-    assert refused(client.post("/v1/worker/leases/job_1/heartbeat", content=beat, headers=JSON))
+    assert is_refused(client.post("/v1/worker/leases/job_1/heartbeat", content=beat, headers=JSON))
 
 
 def test_details_that_are_nested_too_deep_are_refused(client: TestClient) -> None:
     nested = [("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth) for depth in (40, 500, 990, 100_000)]
     for inner in (each for both in nested for each in both):
         report = f'{{"attempt": 1, "result": {{"outcome": "succeeded", "details": {{"a": {inner}}}}}}}'
-        assert refused(client.post("/v1/worker/leases/job_1/result", content=report, headers=JSON))
+        assert is_refused(client.post("/v1/worker/leases/job_1/result", content=report, headers=JSON))
 
 
 def test_a_result_is_stored_whatever_its_details_contain(client: TestClient, table_id: str) -> None:
@@ -119,7 +119,7 @@ def test_a_result_is_stored_whatever_its_details_contain(client: TestClient, tab
 @pytest.mark.parametrize("member", ["base_path", "\ud800", "a" * 100_000])
 def test_a_body_that_is_not_text_is_refused(client: TestClient, member: str) -> None:
     for body in (json.dumps({member: "/x\ud800"}), b'{"base_path": "\xff\xfe"}'):
-        assert refused(client.post("/v1/tables", content=body, headers=JSON))
+        assert is_refused(client.post("/v1/tables", content=body, headers=JSON))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ POLICIES: list[dict[str, Any]] = [
 
 def test_a_policy_with_impossible_values_is_refused(client: TestClient, table_id: str) -> None:
     for policy in POLICIES:
-        assert refused(client.put(f"/v1/tables/{table_id}/policy", json=policy)), policy
+        assert is_refused(client.put(f"/v1/tables/{table_id}/policy", json=policy)), policy
     assert client.post(f"/v1/tables/{table_id}/evaluate").status_code == 200
 
 

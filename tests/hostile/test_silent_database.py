@@ -43,13 +43,13 @@ def proxy(postgresql: Server) -> Iterator[StallingProxy]:
         yield proxy
 
 
-def through(proxy: StallingProxy, database: str) -> str:
+def url_behind(proxy: StallingProxy, database: str) -> str:
     name = database.partition("?")[0].rpartition("/")[2]
     return f"postgresql://gk@127.0.0.1:{proxy.port}/{name}?{SHORT}"
 
 
 def clock_of(service: Serving) -> datetime | None:
-    """The time that the scheduler has recorded last."""
+    """Returns the latest time that the scheduler has recorded."""
     with reading(service.engine) as connection:
         return connection.execute(sa.select(schema.service_clock.c.at)).scalar()
 
@@ -65,7 +65,7 @@ def test_calls_to_a_silent_database_end_and_all_goes_on_once_it_answers(
         Serving(
             tmp_path,
             database=database,
-            environment={"GROUNDSKEEPER_DATABASE": through(proxy, database)},
+            environment={"GROUNDSKEEPER_DATABASE": url_behind(proxy, database)},
             WEBHOOK_SCHEDULE_SECONDS=",".join(["2"] * 30),
         ) as service,
     ):
@@ -126,15 +126,15 @@ def test_a_statement_that_takes_too_long_is_ended_and_that_of_a_migration_is_not
 
 
 def test_a_value_of_the_url_or_of_the_server_wins_and_the_others_are_set(postgresql: Server) -> None:
-    def shown(engine: sa.Engine, name: str) -> str:
+    def show(engine: sa.Engine, name: str) -> str:
         with reading(engine) as connection:
             return str(connection.execute(sa.text(f"SHOW {name}")).scalar())
 
     url = postgresql.new_database()
     engine, other = open_engine(url), open_engine(f"{url}&options=-c%20statement_timeout%3D7s&keepalives_idle=77")
-    assert shown(engine, "statement_timeout") == "20s"
-    assert shown(other, "statement_timeout") == "7s"
-    assert shown(other, "idle_in_transaction_session_timeout") == "15s"
+    assert show(engine, "statement_timeout") == "20s"
+    assert show(other, "statement_timeout") == "7s"
+    assert show(other, "idle_in_transaction_session_timeout") == "15s"
     with reading(other) as connection:
         driver = connection.connection.driver_connection
         assert driver is not None
@@ -142,7 +142,7 @@ def test_a_value_of_the_url_or_of_the_server_wins_and_the_others_are_set(postgre
     with writing(engine) as connection:
         connection.execute(sa.text(f"ALTER DATABASE {engine.url.database} SET statement_timeout = '9s'"))
     engine.dispose()
-    assert shown(engine, "statement_timeout") == "9s"
+    assert show(engine, "statement_timeout") == "9s"
     assert (parameters["keepalives_idle"], parameters["tcp_user_timeout"]) == ("77", "20000")
     for each in (engine, other):
         each.dispose()

@@ -133,10 +133,10 @@ def test_a_token_has_a_limited_share_of_the_event_streams(
     app = create_app(app_context)
     with TestClient(app) as client:
 
-        def opened(headers: dict[str, str]) -> bool:
+        def open_stream(headers: dict[str, str]) -> bool:
             return client.get("/v1/events", headers=headers).status_code == 200
 
-        first = threading.Thread(target=opened, args=(greedy,), daemon=True)
+        first = threading.Thread(target=open_stream, args=(greedy,), daemon=True)
         first.start()
         deadline = threading.Event()
         assert not deadline.wait(1)

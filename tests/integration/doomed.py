@@ -76,7 +76,7 @@ class Doomed:
         """
         self._await_ready()
         started = time.monotonic()
-        self._say({"plan": plan.to_json(), "point": point, "hold": hold})
+        self._send_line({"plan": plan.to_json(), "point": point, "hold": hold})
         death = self.death
         for line in self._process.stdout or ():
             what, _, value = line.strip().partition(" ")
@@ -93,7 +93,7 @@ class Doomed:
                 case "held":
                     if meanwhile:
                         meanwhile()
-                    self._say("go on")
+                    self._send_line("go on")
                 case "lost":
                     death.is_lost = True
                 case "frozen":
@@ -117,7 +117,7 @@ class Doomed:
         line = self._process.stdout.readline() if self._process.stdout else ""
         assert line.strip() == "ready", line + self.log.read_text()[-4000:]
 
-    def _say(self, what: object) -> None:
+    def _send_line(self, what: object) -> None:
         assert self._process.stdin
         self._process.stdin.write(json.dumps(what) + "\n")
         self._process.stdin.flush()
@@ -138,18 +138,18 @@ class Spares:
         self._surroundings = surroundings or Surroundings()
         self._folder = folder
         self._count = 0
-        self._spare: Doomed | None = self._another()
+        self._spare: Doomed | None = self._next_process()
 
     def take(self, *, is_last: bool = False) -> Doomed:
-        taken = self._spare or self._another()
-        self._spare = None if is_last else self._another()
+        taken = self._spare or self._next_process()
+        self._spare = None if is_last else self._next_process()
         return taken
 
     def end(self) -> None:
         if self._spare:
             self._spare.end()
 
-    def _another(self) -> Doomed:
+    def _next_process(self) -> Doomed:
         self._count += 1
         return Doomed(self._jars, self._folder / f"victim-{self._count}.log", self._surroundings)
 

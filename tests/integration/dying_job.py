@@ -101,13 +101,14 @@ def _patch(patch: pytest.MonkeyPatch, point: dict[str, Any], context: JobContext
     owner, name = CALLS[point["name"]]
     real, left = getattr(owner, name), [point.get("nth", 1)]
 
-    def lost(*args: Any, **kwargs: Any) -> Any:
+    def call_and_lose(*args: Any, **kwargs: Any) -> Any:
         left[0] -= 1
         result = real(*args, **kwargs) if left[0] or point["at"] == "after" else None
         if left[0] == 0:
-            # An attempt is told so while it works, and notices at its next checkpoint, or here.
+            # A heartbeat tells a real attempt that its lease is lost, and the attempt ends at its next checkpoint, or
+            # here.
             context.end(LeaseLostError())
             context.checkpoint()
         return result
 
-    patch.setattr(owner, name, lost)
+    patch.setattr(owner, name, call_and_lose)

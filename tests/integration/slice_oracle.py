@@ -156,18 +156,20 @@ def _merged(base: Path, files: SliceFiles, rules: MergeRules, stat: dict[str, An
 def rows_of(table: pa.Table) -> list[str]:
     """Returns each row as text, without its file name and without the order of map entries."""
     names = [name for name in table.schema.names if name != "_hoodie_file_name"]
-    columns = [[_plain(value, table.schema.field(name).type) for value in table[name].to_pylist()] for name in names]
+    columns = [
+        [_comparable(value, table.schema.field(name).type) for value in table[name].to_pylist()] for name in names
+    ]
     return [repr(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def _plain(value: Any, kind: pa.DataType) -> Any:
+def _comparable(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_map(kind):
-        entries = [(_plain(key, kind.key_type), _plain(each, kind.item_type)) for key, each in value]
+        entries = [(_comparable(key, kind.key_type), _comparable(each, kind.item_type)) for key, each in value]
         return sorted(entries, key=repr)
     if pa.types.is_list(kind):
-        return [_plain(each, kind.value_type) for each in value]
+        return [_comparable(each, kind.value_type) for each in value]
     if pa.types.is_struct(kind):
-        return {field.name: _plain(value[field.name], field.type) for field in kind}
+        return {field.name: _comparable(value[field.name], field.type) for field in kind}
     return value

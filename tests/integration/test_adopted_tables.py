@@ -27,18 +27,18 @@ _KEYGEN = "hoodie.datasource.write.keygenerator.class"
 _COMPLEX = "org.apache.hudi.keygen.ComplexKeyGenerator"
 
 
-def _person(rows: DataFrame) -> DataFrame:
+def _with_person(rows: DataFrame) -> DataFrame:
     return rows.withColumn("person", F.struct(F.col("id").alias("name"), F.col("city").alias("age")))
 
 
-def _at(rows: DataFrame) -> DataFrame:
+def _with_time(rows: DataFrame) -> DataFrame:
     return rows.withColumn("time", F.concat(F.lit("10:"), F.substring("id", 2, 9)))
 
 
 # The record key, the hash fields, more options of the writer, and the columns that the key needs.
 _KEYS: dict[str, tuple[str, str | None, dict[str, str], Callable[[DataFrame], DataFrame]]] = {
-    "nested": ("person.name", None, {}, _person),
-    "nested of a composite": ("person.name,region", "person.name", {_KEYGEN: _COMPLEX}, _person),
+    "nested": ("person.name", None, {}, _with_person),
+    "nested of a composite": ("person.name,region", "person.name", {_KEYGEN: _COMPLEX}, _with_person),
     "composite": ("id,region", None, {}, lambda rows: rows),
     "the last of a composite": ("id,region", "region", {}, lambda rows: rows),
     "complex of one field": ("id", None, {_KEYGEN: _COMPLEX}, lambda rows: rows),
@@ -86,7 +86,9 @@ def test_no_column_is_mistaken_for_that_of_the_bucket(spark: SparkSession, base:
 def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark: SparkSession, base: Path) -> None:
     old = tables.writer_options(base, table_type=COW, num_buckets=None, record_key="id,time", partitioned=False)
     old[_KEYGEN] = _COMPLEX
-    tables.upsert(_at(tables.rows(spark, 0, 20)), base, {**old, "hoodie.datasource.write.partitionpath.field": ""})
+    tables.upsert(
+        _with_time(tables.rows(spark, 0, 20)), base, {**old, "hoodie.datasource.write.partitionpath.field": ""}
+    )
     given = {"action": "adopt", "num_buckets": 3, "hash_fields": ["id"]}
     plan = run_job(spark, base, "bucket_index", given, index=None, declared=STOPPED, dry_run=True).details
     assert [each["type"] for each in plan["refusals"]] == ["keys-without-bucket"]
@@ -105,7 +107,7 @@ def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark:
         ({"hoodie.datasource.write.drop.partition.columns": "TRUE"}, "partition-columns-dropped"),
     ],
 )
-def test_tables_whose_rows_do_not_say_what_they_are_are_refused(
+def test_tables_whose_rows_lack_a_needed_column_are_refused(
     spark: SparkSession, base: Path, more: dict[str, str], refusal: str
 ) -> None:
     old = tables.writer_options(base, table_type=COW, num_buckets=None, **more)

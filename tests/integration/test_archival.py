@@ -84,30 +84,30 @@ def test_an_instant_that_is_still_needed_stays_and_the_result_names_its_user(spa
     for number in range(4):
         tables.upsert(tables.rows(spark, 0, 30, ts=number + 2), base, options)
 
-    def planned(**params: Any) -> Any:
+    def plan_archival(**params: Any) -> Any:
         return run_job(spark, base, "archival", {"retain": 2, **params}, dry_run=True).details
 
-    held = {each["type"]: each["instant"] for each in planned()["limits"]}
+    held = {each["type"]: each["instant"] for each in plan_archival()["limits"]}
     assert held == {"savepoint": saved, "pending-instant": plan}
-    assert planned()["candidates"] == []
+    assert plan_archival()["candidates"] == []
     assert run_job(spark, base, "archival", {"retain": 2}).details["archived"] == 0
     run_job(spark, base, "savepoint", {"action": "delete", "instant": saved})
     run_job(spark, base, "compaction")
 
     first, second, third, *_ = commits(spark, base)
-    free = planned()
+    free = plan_archival()
     assert (free["limits"], free["candidates"]) == ([], commits(spark, base)[:-2])
-    unseen = planned(seen=second)
+    unseen = plan_archival(seen=second)
     assert (limits(unseen), unseen["candidates"]) == ({"not-announced"}, [first, second])
-    assert planned(seen=None)["candidates"] == []
+    assert plan_archival(seen=None)["candidates"] == []
     incident = {"type": "incident", "instant": third, "reason": "incident inc_1 is open"}
-    assert planned(keep=[incident])["limits"][0]["reason"] == "incident inc_1 is open"
-    assert planned(keep=[incident])["candidates"] == [first, second]
+    assert plan_archival(keep=[incident])["limits"][0]["reason"] == "incident inc_1 is open"
+    assert plan_archival(keep=[incident])["candidates"] == [first, second]
 
     run_job(spark, base, "clustering", {"sort_by": ["city"]})
     for number in range(2):
         tables.upsert(tables.rows(spark, 0, 30, ts=number + 9), base, options)
-    assert limits(planned()) == {"recent-replacement", "replaced-files"}
+    assert limits(plan_archival()) == {"recent-replacement", "replaced-files"}
 
 
 @pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])

@@ -152,7 +152,9 @@ def test_a_column_that_the_logs_add_is_in_the_new_files_as_well(spark: SparkSess
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 9])
-def test_slices_of_logs_alone_and_slices_without_any_row_left(spark: SparkSession, base: Path, version: int) -> None:
+def test_slices_of_logs_alone_and_slices_that_lose_all_rows_are_compacted(
+    spark: SparkSession, base: Path, version: int
+) -> None:
     options = tables.write_table(spark, base, count=60, version=version, metadata=False, updates=1)
     tables.upsert(tables.rows(spark, 0, 60, ts=5).where("dt = '2026-01-02'"), base, options | DELETE)
     for path in (base / "2026-01-01").glob("0*.parquet"):
@@ -161,7 +163,9 @@ def test_slices_of_logs_alone_and_slices_without_any_row_left(spark: SparkSessio
 
 
 @pytest.mark.exhaustive
-def test_deletes_by_a_column_and_equal_and_lower_ordering_values(spark: SparkSession, base: Path) -> None:
+def test_deletes_by_a_column_with_equal_and_lower_ordering_values_are_compacted(
+    spark: SparkSession, base: Path
+) -> None:
     def rows(first: int, last: int, ts: int, *, deleted: bool = False) -> DataFrame:
         return tables.rows(spark, first, last, ts=ts).withColumn("_hoodie_is_deleted", F.lit(deleted))
 
@@ -195,7 +199,7 @@ def test_a_rolled_back_write_does_not_come_back(spark: SparkSession, tmp_path: P
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("payload", ["", _NEWEST_WRITE, _EVENT_TIME], ids=["default", "newest write", "event time"])
 @pytest.mark.parametrize(("old", "new"), [(6, 8), (6, 9), (8, 9)])
-def test_a_table_that_its_writer_has_upgraded(
+def test_a_table_that_its_writer_has_upgraded_is_compacted(
     spark: SparkSession, base: Path, old: int, new: int, payload: str
 ) -> None:
     options = written(spark, base, version=old, **{_PAYLOAD: payload} if payload else {})
@@ -296,18 +300,20 @@ def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(
     context: Any = spark.sparkContext
     python = context.pythonExec
 
-    def use(program: str) -> Callable[[], None]:
+    def setter_of_python(program: str) -> Callable[[], None]:
         return lambda: setattr(context, "pythonExec", program)
 
     class Steps(At):
         def step(self, name: str, *, bytes_total: int = 0) -> None:
-            use(python if "Hudi's executor" in name or not name.startswith("compacting") else "/bin/false")()
+            setter_of_python(
+                python if "Hudi's executor" in name or not name.startswith("compacting") else "/bin/false"
+            )()
             super().step(name, bytes_total=bytes_total)
 
     try:
         details = run_job(spark, base, "compaction", context=Steps("", lambda: None)).details
     finally:
-        use(python)()
+        setter_of_python(python)()
     [how] = details["engines"]
     assert (how["engine"], [each["type"] for each in how["reasons"]]) == ("hudi", ["arrow-failed"])
     assert "Traceback" not in str(how)

@@ -15,10 +15,10 @@ from hudi import HudiTable as HudiRsTable
 
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.errors import PlanTakenError
-from tests.acceptance.storage import completed, left_behind, pending
+from tests.acceptance.storage import completed_instants, left_behind, pending
 from tests.integration import tables
 from tests.integration.run import run_job
-from tests.integration.test_kills import IN_METADATA, SEED, Point, after, appears, before, step
+from tests.integration.test_kills import IN_METADATA, SEED, Point, after_call, appears, at_step, before_call
 from tests.integration.writers import let_heartbeat_expire
 
 if TYPE_CHECKING:
@@ -40,19 +40,19 @@ def kills(version: int, rng: random.Random) -> list[tuple[Point, str]]:
     """Yields the steps at which the process is killed, and who runs first afterwards."""
     files, markers = "2026-01-0?/*.parquet", ".hoodie/.temp/*/*/*.marker.MERGE"
     return [
-        (before("the compaction"), "writer"),
-        (after("the compaction"), "attempt"),
+        (before_call("the compaction"), "writer"),
+        (after_call("the compaction"), "attempt"),
         (appears(markers, nth=rng.randint(1, 6)), "writer"),
         (appears(files, nth=rng.randint(1, 3)), "attempt"),
         (appears(files, nth=rng.randint(4, 6)), "writer"),
-        (before("the taking over"), "writer"),
-        (step("comparing the record keys"), "attempt"),
+        (before_call("the taking over"), "writer"),
+        (at_step("comparing the record keys"), "attempt"),
         # The whole commit takes 0.6 s or a little more; a job that has ended cannot be killed.
-        (before("the commit of the compaction", delay=rng.uniform(0.0, 0.4)), "writer"),
+        (before_call("the commit of the compaction", delay=rng.uniform(0.0, 0.4)), "writer"),
         # The metadata table's commit is begun with the plan, and ends right before the table's own.
         (appears(IN_METADATA if version > 6 else IN_OLD_METADATA, delay=rng.uniform(0.0, 0.3)), "attempt"),
         (appears(AFTER_METADATA if version > 6 else AFTER_OLD_METADATA), "attempt"),
-        (after("the commit of the compaction"), "attempt"),
+        (after_call("the commit of the compaction"), "attempt"),
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_kill_of_a_compaction_at_any_step_leaves_no_lost_or_duplicate_row_and_
         print(f"{job}: {point} {then}: {death.steps} {death.stored} {death.seconds:.1f} s, {death.result}")
         assert death.result is None, (point, death)
         scene.read("after the death")
-        was_completed = bool(death.stored) and death.stored[-1] in completed(scene.base)
+        was_completed = bool(death.stored) and death.stored[-1] in completed_instants(scene.base)
         # The lock of the killed process would stop the writer.
         if then == "writer" and not (scene.base / ".hoodie" / "lock").exists():
             scene.write()

@@ -340,7 +340,7 @@ def test_a_clean_at_the_time_of_a_commit_takes_its_files_out_of_the_metadata_tab
     seen = found(spark, base, index=INDEX)
     assert seen.keys() == {"instants-share-time", "metadata-table-out-of-step"}
     assert seen["instants-share-time"] == f"{instant} (clean and commit)"
-    # Nothing shows that the files which the metadata table lists were deleted rightly.
+    # The metadata table still lists these files, and nothing shows that a clean was allowed to delete them.
     with pytest.raises(RefusedError):
         run_job(spark, base, "metadata_table", {"action": "rebuild"}, writers_stopped=True)
     shutil.rmtree(base / ".hoodie" / "metadata")

@@ -1,4 +1,5 @@
-"""A job on a table of S3 that only a chain of roles may use, whose sessions end while it runs (moto's STS and S3)."""
+"""Tests jobs on a table of S3 that only a chain of roles may use, and whose sessions end during a job (moto's STS,
+S3)."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def lock(tmp_path: Path) -> TableLock:
 
 @contextmanager
 def _as(spark: SparkSession, options: dict[str, str]) -> Iterator[None]:
-    """The session as a worker's, whose settings have these accounts."""
+    """The Spark session, set up as a worker with these accounts in its settings does it."""
     storage_login.set_up(spark, options)
     with reached_by(spark, options, "s3a://lake"):
         yield

@@ -156,9 +156,7 @@ def test_another_codec_can_be_asked_for(spark: SparkSession, base: Path) -> None
         assert set.union(*map(codecs, files_of(base, instant))) == {(codec or "gzip").upper()}
 
 
-def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another_one(
-    spark: SparkSession, base: Path
-) -> None:
+def test_slices_of_logs_alone_get_the_codec_and_schema_of_other_base_files(spark: SparkSession, base: Path) -> None:
     more = {"hoodie.parquet.compression.codec": "snappy", "hoodie.bloom.index.filter.type": "SIMPLE"}
     # Without a metadata table the listing determines the files, so that files can be removed.
     tables.write_table(spark, base, count=300, updates=1, metadata=False, **more)
@@ -186,8 +184,8 @@ FILTERS = [
     "day = date'2020-02-01'", "at < timestamp'2023-11-14 22:20:00'", "region = 'r2' and city < 100",
     "note is null and fare > 100", "nothing is null and fare > 1000",
 ]  # fmt: skip
-# Hudi 1.2 itself misses rows by these filters. Parquet has no statistics of wide values and of NaN, and Hudi takes a
-# column without statistics for a column of nulls.
+# Hudi 1.2 itself misses rows by these filters: Parquet has no statistics of wide values and of columns with NaN, and
+# Hudi treats a column without statistics as a column of nulls.
 MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 
 
@@ -212,7 +210,7 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     tables.upsert(with_odd_columns(tables.rows(spark, 0, 600)), base, options)
     tables.upsert(with_odd_columns(tables.rows(spark, 0, 200, ts=1)), base, options)
 
-    def found(base: Path = base) -> dict[str, set[str]]:
+    def ids_by_filter(base: Path = base) -> dict[str, set[str]]:
         frame = spark.read.format("hudi").options(**skipping).load(str(base))
         return {text: {row.id for row in frame.where(text).select("id").collect()} for text in FILTERS + MISSED}
 
@@ -221,18 +219,18 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     marked = everything.select("id", *(F.expr(text).alias(text) for text in FILTERS + MISSED)).collect()
     truth = {text: {row.id for row in marked if row[text]} for text in FILTERS + MISSED}
     assert all(truth.values())
-    before = found()
+    before = ids_by_filter()
     assert {text: before[text] for text in FILTERS} == {text: truth[text] for text in FILTERS}
     if table_type == "MERGE_ON_READ":
         # Logs have statistics of all values, so the expected result is that of Hudi's own compaction.
         twin = tmp_path / "twin"
         shutil.copytree(base, twin)
         run_job(spark, twin, "compaction")
-        before = found(twin)
+        before = ids_by_filter(twin)
 
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 
-    after = found()
+    after = ids_by_filter()
     assert {text: after[text] for text in FILTERS} == {text: truth[text] for text in FILTERS}
     assert all(before[text] <= after[text] <= truth[text] for text in MISSED)
 

@@ -17,7 +17,7 @@ from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
-from tests.integration.test_contraction import completed, in_buckets
+from tests.integration.test_contraction import completed_files, in_buckets
 from tests.integration.writers import At, HeldWriter, prepared_while_committing
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_four_buckets_become_seven_by_either_way_and_writers_go_on(
 
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned", "numbers", "way"), CASES)
-def test_any_number_has_the_rows_that_were_there_in_all_columns(
+def test_a_change_to_any_number_keeps_all_rows_in_all_columns(
     spark: SparkSession,
     base: Path,
     table_type: str,
@@ -116,7 +116,7 @@ def test_any_number_has_the_rows_that_were_there_in_all_columns(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("way", [ONCE, THROUGH])
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_partitions_with_different_numbers_get_the_same_and_one_that_has_it_stays(
+def test_partitions_with_different_numbers_get_one_number_and_a_partition_that_has_it_stays(
     spark: SparkSession, base: Path, table_type: str, way: str
 ) -> None:
     options = tables.write_table(spark, base, count=300, table_type=table_type)
@@ -180,7 +180,7 @@ def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
     tables.upsert(new_partition, base, options)
     shutil.move(tmp_path / "away", config)
     assert tables.misplaced(spark, base, after) > 0
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     with pytest.raises(RefusedError, match="bucket"):
         count_buckets(spark, base, before, after + 1)
 
@@ -263,7 +263,7 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(
     gone = tables.rows(spark, 100, 130, ts=8)
     tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
     shutil.move(tmp_path / "away", config)
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     assert spark.read.format("hudi").load(str(base)).count() > 270
     audit = run_job(spark, base, "audit", index=index_of(4)).details
     (found,) = audit["findings"]
@@ -304,7 +304,7 @@ def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_foun
     gone = tables.rows(spark, 0, 80).where(F.col("id").isin([f"k{each}" for each in lost]))
     tables.upsert(gone, base, deleting)
     shutil.move(tmp_path / "away", config)
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     assert spark.read.format("hudi").load(str(base)).count() == 80
 
     (found,) = run_job(spark, base, "audit", index=index).details["findings"]

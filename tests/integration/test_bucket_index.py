@@ -163,7 +163,7 @@ def test_a_table_that_is_not_registered_with_its_adopted_index_is_not_clustered_
 
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned", "index"), SHAPES)
-def test_each_shape_adopts_and_drops(
+def test_each_shape_of_table_adopts_and_drops_a_bucket_index(
     spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool, index: str | None
 ) -> None:
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}

@@ -1,4 +1,4 @@
-"""`jobs.format.bucket_rules` against Hudi's own `RegexRuleEngine`, on rules and partition paths of every kind."""
+"""Compares `jobs.format.bucket_rules` with Hudi's own `RegexRuleEngine` on rules and partition paths of every kind."""
 
 from __future__ import annotations
 

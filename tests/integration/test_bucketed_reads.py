@@ -1,4 +1,4 @@
-"""Reads by buckets have Spark's own rows, without an exchange, or say why they fall back."""
+"""Reads by buckets return the same rows as Spark's own plan without a shuffle, or say why they use that plan."""
 
 from __future__ import annotations
 
@@ -318,7 +318,9 @@ def test_other_layouts_and_types_fall_back(spark: SparkSession, tables: tuple[Ta
         snapshot(java_plan.begin(spark), unlike)
 
 
-def test_partitions_with_other_numbers_and_composite_keys_with_a_null_part(spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_with_other_numbers_and_composite_keys_are_read_and_null_parts_fall_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     rows = spark.range(60).select(
         F.col("id").cast("string").alias("id"),
         F.when(F.col("id") % 3 != 0, F.col("id") % 4).alias("sub"),

@@ -46,7 +46,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_stream(
     assert undone not in {item.requested for item in hudi_table(spark, base, INDEX).pending()}
     assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
 
-    run_job(spark, base, "rollback", {"instant": _last(spark, base), "table_name": "test"})
+    run_job(spark, base, "rollback", {"instant": _last_instant(spark, base), "table_name": "test"})
     assert streaming_sink.differences(spark, base)[0] == streaming_sink.KEYS
     # Spark's checkpoint says that the batch was written; its keys come again with the next ones.
     with streaming_sink.running(spark, folder, base, options, batches=streaming_sink.KEYS // streaming_sink.PER_FILE):
@@ -70,7 +70,7 @@ def test_a_stream_writes_the_batches_again_that_a_restore_has_undone(spark: Spar
     options = tables.writer_options(base, **{"hoodie.datasource.compaction.async.enable": "false"})
     with streaming_sink.running(spark, folder, base, options, batches=1):
         pass
-    run_job(spark, base, "savepoint", {"action": "create", "instant": (kept := _last(spark, base))})
+    run_job(spark, base, "savepoint", {"action": "create", "instant": (kept := _last_instant(spark, base))})
     with streaming_sink.running(spark, folder, base, options, batches=1):
         pass
     given = streaming_sink.PER_FILE * len(list((folder / "source").iterdir()))
@@ -125,10 +125,10 @@ def _refused(spark: SparkSession, base: Path) -> set[str]:
     """Rolls the latest commit back until the job refuses it, and returns the reason."""
     while True:
         try:
-            run_job(spark, base, "rollback", {"instant": _last(spark, base), "table_name": "test"})
+            run_job(spark, base, "rollback", {"instant": _last_instant(spark, base), "table_name": "test"})
         except RefusedError as refused:
             return {reason.type for reason in refused.reasons}
 
 
-def _last(spark: SparkSession, base: Path) -> str:
+def _last_instant(spark: SparkSession, base: Path) -> str:
     return hudi_table(spark, base, INDEX).commits()[-1].write.instant

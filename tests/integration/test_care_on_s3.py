@@ -49,7 +49,7 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     for ts in range(3):
         tables.upsert(rows(spark, 0, 200, ts), base, options)
 
-    def healthy() -> None:
+    def require_healthy() -> None:
         details = job("diagnosis").details
         assert (details["findings"], details["unchecked"]) == ([], [])
 
@@ -61,7 +61,7 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
         return found
 
     before = tables.in_order(spark, base, 2)
-    healthy()
+    require_healthy()
 
     if table_type == "MERGE_ON_READ":
         first = job("compaction", {"limit_bytes": 1}).details
@@ -71,7 +71,7 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
         assert job("compaction", {"limit_bytes": 10**9}).details["left"]["file_groups"] == 0
         assert tables.in_order(spark, base, 2) == before
         before = upserted(210, 5)
-        healthy()
+        require_healthy()
 
     savepoint = job("savepoint").details["savepoint"]
     upserted(260, 6)
@@ -84,15 +84,15 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
     job("rollback", {"instant": last, "table_name": "test"})
     assert len(tables.in_order(spark, base, 2)) == 260
-    healthy()
+    require_healthy()
     job("restore", {"savepoint": savepoint, "table_name": "test"}, writers_stopped=True)
     assert tables.in_order(spark, base, 2) == saved
-    healthy()
+    require_healthy()
     assert job("savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
     _validated_and_rebuilt(job, server, base)
     assert tables.in_order(spark, base, 2) == saved
-    healthy()
+    require_healthy()
 
     markers = f"{base.removeprefix('s3a://')}/.hoodie/.temp/20200101000000000"
     with server.files.open_output_stream(f"{markers}/MARKERS.type") as stream:
@@ -100,7 +100,7 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     assert [each["type"] for each in job("diagnosis").details["findings"]] == ["markers-left"]
     job("repair", {"leftovers": True})
     assert not [name for name in server.names(base.removeprefix("s3a://")) if "20200101000000000" in name]
-    healthy()
+    require_healthy()
 
     options["hoodie.metadata.compact.max.delta.commits"] = "2"  # Archival waits for a compaction of the metadata table.
     for ts in range(8, 12):
@@ -110,7 +110,7 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     assert tables.in_order(spark, base, 2) == before
     assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
     upserted(300, 20)
-    healthy()
+    require_healthy()
     audit = job("audit").details
     assert audit["clean"], audit
     assert audit["pending_instants"] == []

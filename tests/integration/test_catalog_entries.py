@@ -48,7 +48,7 @@ def check(source: Source, table: Path, *, entries: int) -> None:
     assert examined.base_path == str(table)
 
 
-def test_a_table_that_hudis_tool_has_entered_in_a_hive_metastore(
+def test_a_table_that_hudis_tool_has_entered_in_a_hive_metastore_is_found(
     spark: SparkSession, metastore: hive_metastore.Server, table: Path
 ) -> None:
     run_job(spark, table, "sync", {"metastore_uris": metastore.uris, "database": "lake"})
@@ -61,7 +61,7 @@ def test_a_table_that_hudis_tool_has_entered_in_a_hive_metastore(
         read(Source(CatalogKind.HIVE, metastore.uris))
 
 
-def test_a_table_that_a_sync_has_entered_in_glue(
+def test_a_table_that_a_sync_has_entered_in_glue_is_found(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")

@@ -55,7 +55,7 @@ REFUSED = [
 def write(spark: SparkSession, base: Path, changes: Sequence[str], table_type: str = COW, version: int = 9) -> None:
     """Writes a table with columns of the old types, and then changes them."""
 
-    def to(path: Path) -> None:
+    def write(path: Path) -> None:
         number, day = F.expr("cast(substring(id, 2) as int)"), F.expr("date_add(date'2020-01-01', length(id))")
         items = F.expr("transform(items, each -> named_struct('a', cast(each.a as int), 'b', each.b))").alias("items")
         made = [(day if "date" in pair else number).cast(pair[0]).alias(name) for name, pair in COLUMNS.items()]
@@ -64,7 +64,7 @@ def write(spark: SparkSession, base: Path, changes: Sequence[str], table_type: s
         for each in changes:
             altering(spark, path, each)()
 
-    tables.prepared(base, f"types {table_type} {version} {changes}", to)
+    tables.prepared(base, f"types {table_type} {version} {changes}", write)
 
 
 def by_readers(spark: SparkSession, base: Path) -> list[list[str]]:

@@ -1,5 +1,5 @@
-"""A cleaning of many files is several clean instants. After each of them Hudi, an older Hudi and the next job know what
-is left, and at the end the table is what a single clean would have made of it."""
+"""A cleaning of many files makes several clean instants. After each of them Hudi, an older Hudi and the next job know
+what is left to delete; at the end the table is the same as after a single clean."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSessio
     def looks() -> tuple[str, ...]:
         with pytest.MonkeyPatch.context() as patch:
             parts = Cleaner._parts
-            patch.setattr(Cleaner, "_parts", lambda *given: _noted(looked_at, parts(*given)))
+            patch.setattr(Cleaner, "_parts", lambda *given: _record_parts(looked_at, parts(*given)))
             result = run_job(spark, base, "cleaning", {"retain": 1, "files_per_clean": 1}, index=None)
         assert result.details["files_deleted"] == 0
         assert result.details["nothing_to_do"]
@@ -334,7 +334,7 @@ def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSessio
     assert earliest == max(commit.write.instant for commit in hudi_table(spark, base, None).commits())
 
 
-def _noted(found: list[int], parts: Any) -> Any:
+def _record_parts(found: list[int], parts: Any) -> Any:
     found.append(parts.partitions())
     return parts
 
@@ -367,6 +367,6 @@ def test_cleans_of_many_files_have_a_bound_each(spark: SparkSession, base: Path)
     assert len(result.instants) == len(plans) == -(-deletable // most_files)
     assert max(each.number_of_files for each in plans) <= most_files
     assert len(data_files(base)) == before - 12 + partitions * 10 + partitions
-    # Python refers to these tables for as long as its collector likes.
+    # Python may keep references to these tables until its garbage collector runs.
     views = [each.getHoodieView() for each in listed if each is not None]
     assert sum(view.isClosed() for view in views) == len(plans)

@@ -88,13 +88,13 @@ def cared_for(spark: SparkSession, base: Path, writer: Writer) -> list[str]:
     return [*instants, *cleaned]
 
 
-def rest_of(*cases: Any) -> list[Any]:
+def first_and_exhaustive(*cases: Any) -> list[Any]:
     return [cases[0], *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in cases[1:])]
 
 
 @pytest.mark.parametrize(
     ("zone", "offset", "table_type", "version", "timeline"),
-    rest_of(
+    first_and_exhaustive(
         ("GMT-08:00", -8 * HOUR, "MERGE_ON_READ", 9, "LOCAL"),
         ("GMT-08:00", -8 * HOUR, "MERGE_ON_READ", 6, "LOCAL"),
         ("GMT+05:30", 5.5 * HOUR, "MERGE_ON_READ", 9, "LOCAL"),

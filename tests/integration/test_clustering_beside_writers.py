@@ -89,10 +89,12 @@ def test_rows_that_are_committed_during_a_clustering_are_in_its_files(
     base = tmp_path / "plain"
     options = _table(spark, base, "rejects its own updates", kind, version)
 
-    def lands() -> None:
+    def commit_upsert() -> None:
         tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
 
-    done = run_job(spark, base, "clustering", _BY_CITY, index=None, context=At("comparing the record keys", lands))
+    done = run_job(
+        spark, base, "clustering", _BY_CITY, index=None, context=At("comparing the record keys", commit_upsert)
+    )
 
     assert (done.details["rewritten_again"], done.details["left_out"]) == (3, 0)
     _in_order(spark, base, newest=5, count=350)

@@ -25,12 +25,12 @@ POLICIES = [
 ]
 
 
-def as_of(spark: SparkSession, base: Path, instant: str) -> list[Any]:
+def rows_as_of(spark: SparkSession, base: Path, instant: str) -> list[Any]:
     frame = spark.read.format("hudi").option("as.of.instant", instant).load(str(base))
     return sorted(map(tuple, frame.select("id", "ts").collect()))
 
 
-def since(spark: SparkSession, base: Path, instant: str) -> set[str]:
+def keys_since(spark: SparkSession, base: Path, instant: str) -> set[str]:
     options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": instant}
     return {row.id for row in spark.read.format("hudi").options(**options).load(str(base)).select("id").collect()}
 
@@ -44,7 +44,7 @@ def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSessio
     before = proved(spark, base, 4)
     commits = [each.write.instant for each in hudi_table(spark, base, INDEX).commits()]
     seen = commits[1]
-    known, news = as_of(spark, base, seen), since(spark, base, seen)
+    known, news = rows_as_of(spark, base, seen), keys_since(spark, base, seen)
     assert news == {f"k{number}" for number in range(23)}
     consumer = {"consumers": [{"name": "warehouse", "instant": seen}]}
     params = {"policy": policy, "retain": 2 if policy == "KEEP_LATEST_FILE_VERSIONS" else 1}
@@ -54,8 +54,8 @@ def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSessio
 
     assert kept["files_deleted"] == planned["files"]
     assert kept["retained"] > kept["retain"]
-    assert as_of(spark, base, seen) == known
-    assert since(spark, base, seen) == news
+    assert rows_as_of(spark, base, seen) == known
+    assert keys_since(spark, base, seen) == news
     assert proved(spark, base, 4) == before
     if policy != "KEEP_LATEST_BY_HOURS":
         # Without the consumer the same cleaning would have deleted files that the consumer needs.
@@ -69,14 +69,14 @@ def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSessio
 def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, updates=1, table_type="COPY_ON_WRITE")
     seen = hudi_table(spark, base, INDEX).commits()[-1].write.instant
-    known = as_of(spark, base, seen)
+    known = rows_as_of(spark, base, seen)
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     consumer = {"consumers": [{"name": "warehouse", "instant": seen}]}
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2, **consumer})
     assert [reason.type for reason in refused.value.reasons] == ["consumer-behind"]
     run_job(spark, base, "cleaning", {"retain": 1, **consumer})
-    assert as_of(spark, base, seen) == known
+    assert rows_as_of(spark, base, seen) == known
     archived = run_job(spark, base, "archival", {"retain": 2, **consumer}, dry_run=True).details
     assert archived["candidates"] == []
 
@@ -95,7 +95,7 @@ def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
     table = hudi_table(spark, base, INDEX)
     commits = [each.write.instant for each in table.commits()]
     seen = commits[len(commits) // 2]
-    known = as_of(spark, base, seen)
+    known = rows_as_of(spark, base, seen)
     with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.clean.commits.retained": "1"}) as client:
         planned = client.cleaner.plan()
         assert planned is not None
@@ -107,7 +107,7 @@ def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
         assert [each["type"] for each in refused] == ["clean-deletes-files-of-consumer"]
         with pytest.raises(RefusedError, match="warehouse"):
             run_job(spark, base, "cleaning", {**params, **behind})
-    assert as_of(spark, base, seen) == known
+    assert rows_as_of(spark, base, seen) == known
 
     caught_up = {"consumers": [{"name": "warehouse", "instant": commits[-1]}]}
     details = run_job(spark, base, "cleaning", {"plans": [plan], **caught_up}).details

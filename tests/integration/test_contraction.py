@@ -235,7 +235,7 @@ def test_rows_that_a_writer_wrote_by_the_larger_number_are_moved_in_all_columns(
     tables.upsert(written, base, options)
     shutil.move(tmp_path / "away", config)
     assert tables.misplaced(spark, base, 2) > 0
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert not audit["clean"]
     with pytest.raises(RefusedError, match="bucket"):
@@ -255,7 +255,7 @@ def test_rows_that_a_writer_wrote_by_the_larger_number_are_moved_in_all_columns(
     assert run_job(spark, base, "repair", {"instants": [instant]}, index=INDEX).details["cleared"] == [instant]
 
 
-def completed(base: Path) -> list[Path]:
+def completed_files(base: Path) -> list[Path]:
     folder = base / ".hoodie" / "timeline"
     found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
     return [path for path in found if path.name.count(".") == 1]

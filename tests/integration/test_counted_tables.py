@@ -12,7 +12,7 @@ from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark, rows_of
 from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import COW, MOR, ONCE, THROUGH, count_buckets, index_of
-from tests.integration.test_contraction import completed
+from tests.integration.test_contraction import completed_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,23 +62,23 @@ def test_readers_of_the_past_see_the_rows_of_their_time(spark: SparkSession, bas
     index = index_of(6)
     reader = spark.read.format("hudi")
 
-    def as_of(instant: str) -> list[str]:
+    def rows_as_of(instant: str) -> list[str]:
         return rows_of(reader.option("as.of.instant", instant).load(str(base)))
 
-    def since(begin: str) -> int:
+    def rows_since(begin: str) -> int:
         incremental = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         return int(spark.read.format("hudi").options(**incremental).load(str(base)).count())
 
-    past = {path.name.split("_")[0]: as_of(path.name.split("_")[0]) for path in completed(base)}
+    past = {path.name.split("_")[0]: rows_as_of(path.name.split("_")[0]) for path in completed_files(base)}
     saved = str(run_job(spark, base, "savepoint", index=index).details["savepoint"])
     count_buckets(spark, base, 6, 4, way=THROUGH)
-    (switch,) = (path.stem.split("_") for path in completed(base) if path.suffix == ".replacecommit")
-    assert {instant: as_of(instant) for instant in past} == past
-    assert as_of(switch[0]) == past[saved]
-    assert (since("000"), since(switch[1])) == (300, 0)
+    (switch,) = (path.stem.split("_") for path in completed_files(base) if path.suffix == ".replacecommit")
+    assert {instant: rows_as_of(instant) for instant in past} == past
+    assert rows_as_of(switch[0]) == past[saved]
+    assert (rows_since("000"), rows_since(switch[1])) == (300, 0)
     for ts in range(20, 23):
         tables.upsert(tables.rows(spark, 0, 10, ts=ts), base, options)
-    assert (since("000"), since(switch[1])) == (300, 10)
+    assert (rows_since("000"), rows_since(switch[1])) == (300, 10)
     run_job(spark, base, "cleaning", {"retain": 1}, index=index)
     run_job(spark, base, "archival", {"retain": 2}, index=index)
     tables.upsert(tables.rows(spark, 0, 350, ts=40), base, options)

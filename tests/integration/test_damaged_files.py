@@ -26,7 +26,7 @@ def _last_commit(base: Path) -> Path:
     return max((base / ".hoodie" / "timeline").glob("*_*.deltacommit"))
 
 
-def _nothing(content: bytes) -> bytes:
+def _garbage(content: bytes) -> bytes:
     return b"nothing that anybody can read " * 20
 
 
@@ -41,13 +41,13 @@ def _empty(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("kind", "params", "of", "harm"),
     [
-        ("compaction", {"engine": "auto"}, _base_file, _nothing),
+        ("compaction", {"engine": "auto"}, _base_file, _garbage),
         pytest.param("bucket_expansion", {"factor": 2}, _base_file, _empty, marks=pytest.mark.exhaustive),
-        pytest.param("compaction", {}, _last_commit, _nothing, marks=pytest.mark.exhaustive),
+        pytest.param("compaction", {}, _last_commit, _garbage, marks=pytest.mark.exhaustive),
         pytest.param("compaction", {"engine": "hudi"}, _base_file, _half, marks=pytest.mark.exhaustive),
         pytest.param("bucket_expansion", {"factor": 2}, _base_file, _half, marks=pytest.mark.exhaustive),
-        pytest.param("clustering", {"sort_by": ["fare"]}, _base_file, _nothing, marks=pytest.mark.exhaustive),
-        pytest.param("cleaning", {"retain": 1}, _last_commit, _nothing, marks=pytest.mark.exhaustive),
+        pytest.param("clustering", {"sort_by": ["fare"]}, _base_file, _garbage, marks=pytest.mark.exhaustive),
+        pytest.param("cleaning", {"retain": 1}, _last_commit, _garbage, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_damaged_file_is_named_and_restoring_it_repairs_the_table(

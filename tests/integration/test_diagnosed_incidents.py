@@ -13,7 +13,7 @@ from service.policies import policy_registry
 from tests.integration import tables
 from tests.integration.control_plane.conftest import FakeClock
 from tests.integration.control_plane.databases import open_sqlite
-from tests.integration.control_plane.planning import Service, ask
+from tests.integration.control_plane.planning import Service, submit_job
 from tests.integration.run import hudi_table, run_job
 from tests.integration.test_diagnosis import dangling_config
 
@@ -75,7 +75,7 @@ def test_damages_of_rows_are_closed_by_the_next_audit_and_by_a_diagnosis(
     service.register(base_path=str(base))
 
     def incidents_after(kind: JobKind) -> dict[str, Incident]:
-        ask(service, kind)
+        submit_job(service, kind)
         job = service.lease()
         assert job
         service.end(job, **run_job(spark, base, kind).details)
@@ -107,7 +107,7 @@ def test_a_bulk_insert_into_filled_buckets_is_an_incident_of_the_daily_audit_unt
     service.register(base_path=str(base))
 
     def audited() -> list[Incident]:
-        ask(service, JobKind.AUDIT)
+        submit_job(service, JobKind.AUDIT)
         job = service.lease()
         assert job
         service.end(job, **run_job(spark, base, "audit", {"rows": False}).details)

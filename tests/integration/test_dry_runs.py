@@ -56,7 +56,7 @@ def breaker(tmp_path: Path) -> Iterator[LockBreaker]:
     engine.dispose()
 
 
-def planned(spark: SparkSession, base: Path, kind: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+def planned_details(spark: SparkSession, base: Path, kind: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
     before = files(base)
     found = dict(run_job(spark, base, kind, params, dry_run=True).details)
     assert files(base) == before
@@ -75,7 +75,7 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
     spark: SparkSession, base: Path, breaker: LockBreaker
 ) -> None:
     tables.write_table(spark, base, count=60, partitioned=False)
-    idle = planned(spark, base, "compaction")
+    idle = planned_details(spark, base, "compaction")
     assert (idle["nothing_to_do"], idle["lock"]["held"], idle["notes"]) == (True, False, [])
 
     table = hudi_table(spark, base, INDEX)
@@ -90,7 +90,7 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
     client.getHeartbeatClient().stopHeartbeatTimers()
     let_heartbeat_expire(base, instant)
 
-    plan = planned(spark, base, "cleaning", {"retain": 1})
+    plan = planned_details(spark, base, "cleaning", {"retain": 1})
     assert plan["beside"] == {"dead_writers": [instant], "writers": [], "plans": []}
     assert (plan["would_roll_back"], plan["nothing_to_do"], plan["refusals"]) == ([instant], False, [])
     assert plan["lock"] | {"held": True, "holder": f"held for 2 h by {UNSIGNED}"} == plan["lock"]
@@ -134,17 +134,17 @@ def test_only_jobs_with_nothing_to_do_say_so_in_dry_and_real_runs(
         ("repair", {}),
     ]
     for kind, params in jobs:
-        assert planned(spark, base, kind, params)["nothing_to_do"] is True, kind
+        assert planned_details(spark, base, kind, params)["nothing_to_do"] is True, kind
         if kind != "repair":
             assert run_job(spark, base, kind, params).details["nothing_to_do"] is True, kind
     for ts in (1, 2):
         tables.upsert(tables.rows(spark, 0, 100, ts=ts), base, options)
-    assert planned(spark, base, "compaction")["nothing_to_do"] is False
-    assert planned(spark, base, "compaction", {"limit_file_groups": 1})["nothing_to_do"] is False
-    assert planned(spark, base, "clustering", {"sort_by": ["city"]})["nothing_to_do"] is False
+    assert planned_details(spark, base, "compaction")["nothing_to_do"] is False
+    assert planned_details(spark, base, "compaction", {"limit_file_groups": 1})["nothing_to_do"] is False
+    assert planned_details(spark, base, "clustering", {"sort_by": ["city"]})["nothing_to_do"] is False
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         pending = client.schedule_compaction()
-    refused = planned(spark, base, "clustering", {"sort_by": ["city"]})
+    refused = planned_details(spark, base, "clustering", {"sort_by": ["city"]})
     assert refused["beside"]["plans"] == [f"{pending} (compaction)"]
     [refusal] = refused["refusals"]
     assert refusal["type"] == "pending-plan"
@@ -153,15 +153,15 @@ def test_only_jobs_with_nothing_to_do_say_so_in_dry_and_real_runs(
     )
     command = f"groundskeeper jobs run compaction test --param 'plans=[\"{pending}\"]'"
     assert refusal["hint"] == f"Execute it: `{command}`."
-    assert planned(spark, base, "compaction")["nothing_to_do"] is False
+    assert planned_details(spark, base, "compaction")["nothing_to_do"] is False
     done = run_job(spark, base, "compaction").details
     assert done["nothing_to_do"] is False
-    assert planned(spark, base, "compaction")["nothing_to_do"] is True
+    assert planned_details(spark, base, "compaction")["nothing_to_do"] is True
     # The files that the last commit replaced remain.
-    assert planned(spark, base, "cleaning", {"retain": 1})["nothing_to_do"] is True
+    assert planned_details(spark, base, "cleaning", {"retain": 1})["nothing_to_do"] is True
     tables.upsert(tables.rows(spark, 0, 100, ts=3), base, options)
     run_job(spark, base, "compaction")
-    assert planned(spark, base, "cleaning", {"retain": 1})["nothing_to_do"] is False
+    assert planned_details(spark, base, "cleaning", {"retain": 1})["nothing_to_do"] is False
     assert run_job(spark, base, "cleaning", {"retain": 1}).details["nothing_to_do"] is False
     assert len(proved(spark, base, 4)) == 100
 

@@ -12,7 +12,7 @@ from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed
+from tests.integration.test_contraction import completed_files
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def test_a_compaction_proves_only_logs_that_had_completed(
     options = tables.write_table(spark, base, count=100, version=version, partitioned=False)
     count_buckets(spark, base, 4, 7)
     rows = tables.rows(spark, 0, 100, ts=5)
-    before = {path.name for path in completed(base)}
+    before = {path.name for path in completed_files(base)}
     with hidden(base, newest(base), tmp_path / "away"):
         write_stale(rows, base, {**options, **COMPACTED})
-    new = sorted(path for path in completed(base) if path.name not in before)
+    new = sorted(path for path in completed_files(base) if path.name not in before)
     write = next(path for path in new if path.name.endswith(".deltacommit"))
     (compaction,) = [path for path in new if path.name.endswith(".commit")]
     stale = write.name.partition("_")[0].partition(".")[0]

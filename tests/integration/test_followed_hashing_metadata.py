@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def _refused(spark: SparkSession, base: Path, **more: Any) -> str:
+def _refusal_of_split(spark: SparkSession, base: Path, **more: Any) -> str:
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "bucket_resize", SPLIT, index=None, **more)
     assert {each.type for each in refused.value.reasons} == {"hashing-metadata-not-sound"}
@@ -53,7 +53,7 @@ def test_metadata_are_kept_in_a_copy_without_history(spark: SparkSession, base: 
     assert f"{resized}.hashing_meta" in files
     assert f"{resized}.commit" not in files
     assert "hashing-metadata-in-doubt" in findings(spark, base)
-    assert "hashing-metadata-in-doubt" in _refused(spark, base)
+    assert "hashing-metadata-in-doubt" in _refusal_of_split(spark, base)
     assert metadata_files(base) == files
     upsert(rows(spark, 0, 300, ts=9, partitions=2), base, options)
     assert (spark.read.format("hudi").load(str(base)).count(), duplicates(spark, base)) == (310, 0)
@@ -85,7 +85,7 @@ def test_metadata_are_kept_that_hudi_confirmed_after_a_writers_rollback(
     assert {f"{instant}.hashing_meta", f"{instant}.commit"} <= files
     number = spark.read.format("hudi").load(str(base)).count()
     again = {"job_id": "job_br", "earlier_instants": (instant,)}
-    assert "file-groups-without-hash-range" in _refused(spark, base, **again)
+    assert "file-groups-without-hash-range" in _refusal_of_split(spark, base, **again)
     assert metadata_files(base) == files
     upsert(rows(spark, 0, 300, ts=2, partitions=2), base, options)
     assert spark.read.format("hudi").load(str(base)).count() == number

@@ -67,7 +67,7 @@ def case(kind: str, point: dict[str, Any], *more: Any, **shape: Any) -> Any:
     return pytest.param(Case(kind, point, *more, **shape), id=name.replace("/", "-"))
 
 
-def planned(spark: SparkSession, base: Path) -> str:
+def planned_clustering(spark: SparkSession, base: Path) -> str:
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         plan = client.schedule_compaction()
     assert plan
@@ -113,7 +113,7 @@ def suspend(
     death = suspended.run(order, {**SUSPENDED, **point}, meanwhile=the_next_attempt_ends_and_a_writer_goes_on)
 
     assert expected, suspended.log.read_text()[-4000:]
-    # The service refuses the report of an attempt that had only to end.
+    # An attempt may also report success: the service refuses the report, because another attempt has the job.
     result = death.result or {}
     assert death.is_lost or result["outcome"] == "succeeded" or result["error"]["type"] == "lock-lost", death
     assert metadata_files(base) == metadata
@@ -165,7 +165,7 @@ def test_an_attempt_that_is_suspended_beyond_its_lease_changes_nothing_afterward
         spark, base, count=COUNT, updates=2, num_buckets=index.num_buckets if index else None, **shape
     )
     before = tables.snapshot(spark, base)
-    params = {"plans": [planned(spark, base)]} if case.given else case.params
+    params = {"plans": [planned_clustering(spark, base)]} if case.given else case.params
     order = work_order(base, case.kind, params, index=index)
     suspend(
         spark,

@@ -72,7 +72,7 @@ def test_generated_tables_are_rewritten_as_from_the_rows_that_hudi_merges(spark:
 
     @generated
     @given(history=with_logs(), kind=st.sampled_from(["bucket_expansion", "bucket_contraction", "sorted", "prepared"]))
-    def each(history: History, kind: str) -> None:
+    def require_same_rewrite(history: History, kind: str) -> None:
         base = tmp_path / f"r{next(_numbers)}" / "t"
         if kind == "bucket_contraction":
             history.num_buckets *= history.factor
@@ -98,5 +98,5 @@ def test_generated_tables_are_rewritten_as_from_the_rows_that_hudi_merges(spark:
         assert tables.snapshot(spark, ours) == before
         shutil.rmtree(base.parent)
 
-    each()
+    require_same_rewrite()
     assert merged["arrow"] > 0

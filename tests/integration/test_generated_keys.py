@@ -1,5 +1,5 @@
-"""A table without a record key, as `CREATE TABLE` makes it without a primary key: Hudi gives each row a key, and
-statements write to the places where they have read their rows, also `MERGE`."""
+"""Tests a table without a record key, as `CREATE TABLE` without a primary key makes it. Hudi generates a key for each
+row, and statements, including `MERGE`, write to the file groups from which they have read their rows."""
 
 from __future__ import annotations
 

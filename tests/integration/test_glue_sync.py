@@ -14,7 +14,7 @@ from jobs.hudi import glue_client
 from jobs.storage_errors import StorageLoginError
 from tests.integration import tables
 from tests.integration.run import run_job
-from tests.integration.test_hive_sync import PLAIN, delete_partition, into
+from tests.integration.test_hive_sync import PLAIN, delete_partition, params_into
 from tests.support import hive_metastore, s3
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def keys_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
 
 
-def of(server: s3.Server, database: str, **more: Any) -> dict[str, Any]:
+def sync_params(server: s3.Server, database: str, **more: Any) -> dict[str, Any]:
     uri = server.endpoint.replace("http://", "glue+http://")
     return {"metastore_uris": uri, "database": database, **more}
 
@@ -78,7 +78,7 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
 ) -> None:
     options = tables.write_table(spark, base, count=30, **PLAIN)
     # Glue keeps names in lower case.
-    target = of(server, "Lake", table="Trips")
+    target = sync_params(server, "Lake", table="Trips")
     planned = run_job(spark, base, "sync", target, dry_run=True).details
     [table] = planned["tables"]
     assert (planned["refusals"], table["created"], table["partitions_added"]) == ([], True, 3)
@@ -137,10 +137,10 @@ def test_glue_has_what_hudis_own_tool_writes_to_a_hive_metastore(
     spark: SparkSession, server: s3.Server, base: Path
 ) -> None:
     tables.write_table(spark, base, count=30, updates=1, version=9)
-    run_job(spark, base, "sync", of(server, "same"))
+    run_job(spark, base, "sync", sync_params(server, "same"))
     jvm: Any = spark._jvm
     with hive_metastore.running(spark) as metastore:
-        run_job(spark, base, "sync", into(metastore, "same"))
+        run_job(spark, base, "sync", params_into(metastore, "same"))
         hive = jvm.org.apache.hadoop.hive
         conf = hive.conf.HiveConf()
         conf.set("hive.metastore.uris", metastore.uris)
@@ -174,7 +174,7 @@ def test_many_partitions_are_created_moved_and_dropped_in_batches(
     options = tables.writer_options(base, **PLAIN)
     day = F.date_format(F.date_add(F.lit("2026-01-01"), F.expr("cast(substring(id, 2) as int)")), "yyyy-MM-dd")
     tables.rows(spark, 0, 230).withColumn("dt", day).write.format("hudi").options(**options).save(str(base))
-    run_job(spark, base, "sync", of(server, "many"))
+    run_job(spark, base, "sync", sync_params(server, "many"))
     partitions = in_glue(server, "many", "trips")[1]
     assert len(partitions) == 230
     client = glue(server)
@@ -187,7 +187,7 @@ def test_many_partitions_are_created_moved_and_dropped_in_batches(
     for number in range(60):
         strange = {"Values": [f"1999-{number:03}"], "StorageDescriptor": found["StorageDescriptor"]}
         client.create_partition(DatabaseName="many", TableName="trips", PartitionInput=strange)
-    [table] = run_job(spark, base, "sync", of(server, "many")).details["tables"]
+    [table] = run_job(spark, base, "sync", sync_params(server, "many")).details["tables"]
     assert (table["partitions_moved"], table["partitions_dropped"], table["partitions_added"]) == (130, 60, 0)
     assert in_glue(server, "many", "trips")[1] == partitions
 
@@ -204,9 +204,9 @@ def test_refusals_and_errors_have_their_true_names(
     iceberg = {"Columns": [], "Location": f"file://{base}", "InputFormat": "org.apache.iceberg.x"}
     client.create_table(DatabaseName="taken", TableInput={"Name": "as_iceberg", "StorageDescriptor": iceberg})
     refused = {
-        "metastore-table-elsewhere": of(server, "taken", table="orders"),
-        "metastore-table-not-hudi": of(server, "taken", table="as_iceberg"),
-        "metastore-database-missing": of(server, "nowhere", create_database=False),
+        "metastore-table-elsewhere": sync_params(server, "taken", table="orders"),
+        "metastore-table-not-hudi": sync_params(server, "taken", table="as_iceberg"),
+        "metastore-database-missing": sync_params(server, "nowhere", create_database=False),
     }
     for kind, params in refused.items():
         with pytest.raises(RefusedError) as raised:
@@ -222,7 +222,7 @@ def test_refusals_and_errors_have_their_true_names(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(StorageLoginError):
-        run_job(spark, base, "sync", of(server, "lake"))
+        run_job(spark, base, "sync", sync_params(server, "lake"))
 
 
 def test_an_entry_that_somebody_changes_meanwhile_is_not_overwritten() -> None:

@@ -31,7 +31,7 @@ def test_hive_reads_lists_of_structs_beside_timestamps_after_each_service(
     def rows(first: int, last: int, ts: int = 0) -> DataFrame:
         return tables.rows(spark, first, last, ts=ts).withColumn("at", F.date_trunc("millisecond", "at"))
 
-    def keep(base: Path, kind: str) -> None:
+    def copy_state(base: Path, kind: str) -> None:
         state = tmp_path / f"{base.name}_{len(states)}"
         shutil.copytree(base, state)
         frame = spark.read.format("hudi").load(str(state))
@@ -43,13 +43,13 @@ def test_hive_reads_lists_of_structs_beside_timestamps_after_each_service(
         options = tables.writer_options(base, table_type=kind, version=6, partitioned=False)
         tables.upsert(rows(0, 300), base, options)
         tables.upsert(rows(0, 100, ts=1), base, options)
-        keep(base, kind)
+        copy_state(base, kind)
         run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
-        keep(base, kind)
+        copy_state(base, kind)
         eight = BucketIndex(8, ("id",))
         tables.upsert(rows(200, 350, ts=2), base, {**options, "hoodie.bucket.index.num.buckets": "8"})
         service = ("compaction", {}) if kind == "MERGE_ON_READ" else ("clustering", {"sort_by": ["id"]})
         run_job(spark, base, *service, index=eight)
-        keep(base, kind)
+        copy_state(base, kind)
 
     assert hive_reader.read(version, columns, states, tmp_path) == expected

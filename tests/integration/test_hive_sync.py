@@ -34,7 +34,7 @@ def metastore(spark: SparkSession) -> Iterator[Server]:
         yield server
 
 
-def into(metastore: Server, database: str, **more: Any) -> dict[str, Any]:
+def params_into(metastore: Server, database: str, **more: Any) -> dict[str, Any]:
     return {"metastore_uris": metastore.uris, "database": database, **more}
 
 
@@ -69,13 +69,13 @@ def delete_partition(spark: SparkSession, base: Path, options: dict[str, str], p
 @pytest.mark.exhaustive
 def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metastore: Server, base: Path) -> None:
     options = tables.write_table(spark, base, count=30, **PLAIN)
-    planned = run_job(spark, base, "sync", into(metastore, "lake"), dry_run=True).details
+    planned = run_job(spark, base, "sync", params_into(metastore, "lake"), dry_run=True).details
     assert planned["refusals"] == []
     [table] = planned["tables"]
     assert (table["table"], table["created"], table["partitions_added"]) == ("lake.trips", True, 3)
     assert table["synced"] == {"before": None, "after": None}
 
-    done = run_job(spark, base, "sync", into(metastore, "lake")).details
+    done = run_job(spark, base, "sync", params_into(metastore, "lake")).details
 
     columns, partitions, synced = in_metastore(spark, metastore, "lake.trips")
     assert partitions == {f"2026-01-0{day}": f"2026-01-0{day}" for day in (1, 2, 3)}
@@ -86,8 +86,8 @@ def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metast
     delete_partition(spark, base, options, "2026-01-02")
     new = tables.rows(spark, 30, 33).withColumn("dt", F.lit("2026-02-01")).withColumn("extra", F.expr("nullif(7, 0)"))
     tables.upsert(new, base, options)
-    planned = run_job(spark, base, "sync", into(metastore, "lake"), dry_run=True).details
-    done = run_job(spark, base, "sync", into(metastore, "lake")).details
+    planned = run_job(spark, base, "sync", params_into(metastore, "lake"), dry_run=True).details
+    done = run_job(spark, base, "sync", params_into(metastore, "lake")).details
     for [table] in (planned["tables"], done["tables"]):
         assert table["columns_added"] == ["extra int"]
         assert table["added_partitions"] == ["2026-02-01"]
@@ -97,7 +97,7 @@ def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metast
     assert set(partitions) == {"2026-01-01", "2026-01-03", "2026-02-01"}
     assert columns["extra"] == "int"
     assert done["tables"][0]["synced"]["after"] == synced == done["last_instant"]
-    again = run_job(spark, base, "sync", into(metastore, "lake")).details
+    again = run_job(spark, base, "sync", params_into(metastore, "lake")).details
     assert (again["changed"], again["tables"][0]["synced"]) == (False, {"before": synced, "after": synced})
 
 
@@ -129,13 +129,13 @@ def test_spark_sql_reads_the_same_rows_through_the_metastore(
     bases = {name: tmp_path / name for name in SHAPES}
     for name, (shape, values) in SHAPES.items():
         tables.write_table(spark, bases[name], count=30, updates=1, **shape)
-        run_job(spark, bases[name], "sync", into(metastore, "shapes"))
+        run_job(spark, bases[name], "sync", params_into(metastore, "shapes"))
         assert set(in_metastore(spark, metastore, f"shapes.{name}")[1]) == values
     days = tmp_path / "days"
     options = tables.writer_options(days, **PLAIN)
     frame = tables.rows(spark, 0, 30).withColumn("dt", F.regexp_replace("dt", "-", "/"))
     frame.write.format("hudi").options(**options).save(str(days))
-    run_job(spark, days, "sync", into(metastore, "shapes"))
+    run_job(spark, days, "sync", params_into(metastore, "shapes"))
     partitions = in_metastore(spark, metastore, "shapes.days")[1]
     assert partitions == {f"2026-01-0{day}": f"2026/01/0{day}" for day in (1, 2, 3)}
 
@@ -152,7 +152,7 @@ def test_after_each_change_of_the_table_a_sync_shows_the_same_rows(
 ) -> None:
     base = tmp_path / "life"
     options = tables.write_table(spark, base, count=60, updates=1)
-    target = into(metastore, "life")
+    target = params_into(metastore, "life")
     run_job(spark, base, "sync", target)
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     assert run_job(spark, base, "sync", target, dry_run=True).details["changed"] is False
@@ -189,7 +189,7 @@ def test_a_sync_can_make_a_single_metastore_table_of_a_merge_on_read_table(
 ) -> None:
     base = tmp_path / "single"
     tables.write_table(spark, base, count=60, updates=1)
-    target = into(metastore, f"single_{strategy.lower()}", strategy=strategy)
+    target = params_into(metastore, f"single_{strategy.lower()}", strategy=strategy)
     [done] = run_job(spark, base, "sync", target).details["tables"]
     name = f"single_{strategy.lower()}.single"
     assert done["table"] == name
@@ -203,11 +203,11 @@ def test_a_sync_goes_on_when_the_metastore_is_back(spark: SparkSession, metastor
     base = tmp_path / "away"
     tables.write_table(spark, base, count=30, **PLAIN)
     with metastore.away(), pytest.raises(MetastoreUnavailableError) as caught:
-        run_job(spark, base, "sync", into(metastore, "away"))
+        run_job(spark, base, "sync", params_into(metastore, "away"))
     assert caught.value.problem().retriable
     assert "refused" in caught.value.detail
 
-    class Leaves(JobContext):
+    class ContextWithoutMetastore(JobContext):
         def step(self, name: str, *, bytes_total: int = 0) -> None:
             super().step(name, bytes_total=bytes_total)
             if name == "syncing with the metastore":
@@ -215,14 +215,14 @@ def test_a_sync_goes_on_when_the_metastore_is_back(spark: SparkSession, metastor
 
     try:
         with pytest.raises(MetastoreUnavailableError) as caught:
-            run_job(spark, base, "sync", into(metastore, "away"), context=Leaves())
+            run_job(spark, base, "sync", params_into(metastore, "away"), context=ContextWithoutMetastore())
         assert "\tat " not in caught.value.detail
     finally:
         metastore.process._start()
-    assert run_job(spark, base, "sync", into(metastore, "away")).details["tables"][0]["partitions_added"] == 3
+    assert run_job(spark, base, "sync", params_into(metastore, "away")).details["tables"][0]["partitions_added"] == 3
 
 
-class EndsAt(JobContext):
+class ContextThatDiesAt(JobContext):
     def __init__(self, last: str) -> None:
         super().__init__()
         self._last = last
@@ -237,11 +237,11 @@ class EndsAt(JobContext):
 def test_the_next_attempt_completes_the_sync_of_a_dead_one(
     spark: SparkSession, metastore: Server, tmp_path: Path
 ) -> None:
-    base, target = tmp_path / "halves", into(metastore, "halves")
+    base, target = tmp_path / "halves", params_into(metastore, "halves")
     options = tables.write_table(spark, base, count=30, **PLAIN)
     delete_partition(spark, base, options, "2026-01-02")
     with pytest.raises(CancelledError):
-        run_job(spark, base, "sync", target, context=EndsAt("comparing the partitions"))
+        run_job(spark, base, "sync", target, context=ContextThatDiesAt("comparing the partitions"))
     # Only Hudi's tool takes the folder for a partition.
     assert set(in_metastore(spark, metastore, "halves.halves")[1]) == {f"2026-01-0{day}" for day in (1, 2, 3)}
     [done] = run_job(spark, base, "sync", target).details["tables"]
@@ -256,7 +256,7 @@ def test_a_sync_that_the_metastore_would_refuse_is_refused_before_anything_chang
     base, other = tmp_path / "one" / "trips", tmp_path / "two" / "trips"
     tables.write_table(spark, base, count=30, **PLAIN)
     tables.write_table(spark, other, count=30, **PLAIN)
-    run_job(spark, base, "sync", into(metastore, "refused"))
+    run_job(spark, base, "sync", params_into(metastore, "refused"))
     before = in_metastore(spark, metastore, "refused.trips")
     retyped = tmp_path / "three" / "trips"
     frame = tables.rows(spark, 0, 9).withColumn("note", F.lit(1))
@@ -270,7 +270,7 @@ def test_a_sync_that_the_metastore_would_refuse_is_refused_before_anything_chang
         (base, {"database": "none", "create_database": False}, "metastore-database-missing"),
     ]
     for path, params, reason in cases:
-        target = into(metastore, "refused") | params
+        target = params_into(metastore, "refused") | params
         [refusal] = run_job(spark, path, "sync", target, dry_run=True).details["refusals"]
         assert refusal["type"] == reason
         with pytest.raises(RefusedError) as caught:
@@ -279,7 +279,7 @@ def test_a_sync_that_the_metastore_would_refuse_is_refused_before_anything_chang
     # Now another table lies at the path, in which one column has another type.
     base.rename(tmp_path / "gone")
     retyped.rename(base)
-    [refusal] = run_job(spark, base, "sync", into(metastore, "refused"), dry_run=True).details["refusals"]
+    [refusal] = run_job(spark, base, "sync", params_into(metastore, "refused"), dry_run=True).details["refusals"]
     assert refusal["type"] == "metastore-columns-incompatible"
     assert "note string to int" in refusal["detail"]
     assert in_metastore(spark, metastore, "refused.trips") == before

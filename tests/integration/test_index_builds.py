@@ -59,7 +59,7 @@ def assert_right(spark: SparkSession, base: Path, *partitions: str) -> None:
     assert not (base / NOTE).exists()
 
 
-def made(
+def require_built(
     spark: SparkSession,
     base: Path,
     index: str,
@@ -109,7 +109,7 @@ def test_an_index_is_built_kept_by_writers_and_dropped(spark: SparkSession, tmp_
     # Each partition costs every commit as many entries again.
     shape: dict[str, Any] = {"table_type": MOR} if index == "record" else {"table_type": COW, "partitioned": False}
     # The next test has a writer with the options from before the index was built.
-    made(spark, tmp_path / "trips", index, to_the_end=index == "record", **shape)
+    require_built(spark, tmp_path / "trips", index, to_the_end=index == "record", **shape)
 
 
 @pytest.mark.exhaustive
@@ -122,7 +122,7 @@ def test_any_index_is_built_and_dropped_on_any_table(
 ) -> None:
     if index == "partitioned_record" and (version < 9 or not partitioned):
         pytest.skip("refused, or the same as a global one")
-    made(spark, tmp_path / "trips", index, version=version, table_type=table_type, partitioned=partitioned)
+    require_built(spark, tmp_path / "trips", index, version=version, table_type=table_type, partitioned=partitioned)
 
 
 def test_a_write_in_flight_delays_a_build_and_a_writer_with_stale_options_loses_no_row(
@@ -154,13 +154,13 @@ def test_an_index_that_differs_or_takes_too_long_is_taken_back(
         for file in (base / ".hoodie" / "metadata" / "column_stats").glob("*.hfile"):
             file.unlink()
 
-    def slow(self: Indexer, *of: Any) -> None:
+    def build_too_slowly(self: Indexer, *of: Any) -> None:
         build(self, *of)
         context.end(IndexTooSlowError("after 1 s"))
 
     for spoiled, index, error in (
         (without_entries, "column_stats", IndexDiffersError),
-        (slow, "record", IndexTooSlowError),
+        (build_too_slowly, "record", IndexTooSlowError),
     ):
         monkeypatch.setattr(Indexer, "build", spoiled)
         with pytest.raises(error):

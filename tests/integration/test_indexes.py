@@ -49,7 +49,9 @@ def served(spark: SparkSession, base: Path, kind: str, params: dict[str, Any], *
     return details
 
 
-def test_a_table_with_all_indexes_at_once(spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_keeps_all_its_indexes_at_once(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # A client sets its own first 32 columns by default, and other file groups have no statistics of these columns.
     options = indexed.write(spark, base, indexed.ALL | indexed.OF_SOME_COLUMNS, table_type=COW, partitioned=False)
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
@@ -96,7 +98,7 @@ def lose_a_rebuild(spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("compacted", [True, False], ids=["compacted", "not compacted"])
 @pytest.mark.parametrize("table_type", [COW, MOR])
 @pytest.mark.parametrize("name", ALONE)
-def test_services_beside_an_index(
+def test_services_keep_an_index_right(
     spark: SparkSession, base: Path, name: str, table_type: str, *, compacted: bool
 ) -> None:
     shape = {"hoodie.metadata.compact.max.delta.commits": "1" if compacted else "1000"}
@@ -318,19 +320,19 @@ def test_an_expression_index_that_hides_rows_from_other_filters_is_found(
     indexed.write(spark, base, options, table_type=COW)
     session = spark.newSession()
 
-    def found() -> tuple[int, list[str]]:
+    def rows_and_findings() -> tuple[int, list[str]]:
         read = session.read.format("hudi").options(**{"hoodie.enable.data.skipping": "true"}).load(str(base))
         findings = run_job(spark, base, "diagnosis", index=None).details["findings"]
         return read.where(misled).count(), [each["type"] for each in findings]
 
         # The fault is Hudi's own. Once Hudi is right, the finding is wrong.
 
-    assert found() == (0, ["expression-index-misleads"])
+    assert rows_and_findings() == (0, ["expression-index-misleads"])
     session.sql(f"create table region_{expression} using hudi location '{base}'")
     session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
     session.sql(f"drop index expr_index_region on region_{expression}")
     session.sql(f"drop table region_{expression}")
-    assert found() == (22, [])
+    assert rows_and_findings() == (22, [])
 
 
 @pytest.mark.exhaustive

@@ -134,12 +134,12 @@ def test_rows_that_are_committed_during_a_join_are_in_its_files(
     options = _table(spark, base, table_type=table_type, version=version)
     _copies_all(monkeypatch)
 
-    def lands() -> None:
+    def commit_rows() -> None:
         tables.upsert(tables.rows(spark, 50, 350, ts=5).coalesce(1), base, {**options, **_ALONE})
         delete = {**options, "hoodie.datasource.write.operation": "delete"}
         tables.upsert(tables.rows(spark, 60, 70, ts=6).coalesce(1), base, delete)
 
-    done = run_job(spark, base, "clustering", index=None, context=At("rewriting", lands)).details
+    done = run_job(spark, base, "clustering", index=None, context=At("rewriting", commit_rows)).details
     assert (done["rewritten_again"], done["merged"]["hudi"]) == (9, 0)
     for metadata in (True, False):
         frame = spark.read.format("hudi").option("hoodie.metadata.enable", str(metadata).lower()).load(str(base))

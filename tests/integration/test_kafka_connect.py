@@ -124,7 +124,7 @@ def test_the_file_groups_of_a_sink_that_is_gone_are_replaced_and_its_return_is_r
         assert [each.type for each in refused.value.reasons] == ["file-ids-repeat"]
         assert f'"kafka_connect_ended": "{last}"' in refused.value.reasons[0].hint
 
-    # The sink was not gone.
+    # The sink was declared as ended, but it commits during the job.
     beside = At("rewriting", lambda: sunk(spark, base, options, 110, 130, 3))
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "clustering", {"sort_by": ["fare"]}, context=beside, **declared(last))

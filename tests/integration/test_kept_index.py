@@ -74,7 +74,7 @@ def test_an_audit_names_a_commit_whose_files_show_no_other_index_and_a_repair_mo
     spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
     old = plain_table(spark, base, table_type=COW, partitioned=False, record_key="id,region")
-    # Buckets by a part of the key may rightly be few.
+    # If only a part of the key is hashed, new rows in few buckets are no fault.
     result = adopt(spark, base, num_buckets=4, hash_fields=["id"])
     observer = Observer(spark, tmp_path, base, tables.INDEX)
     observer.poll()
@@ -103,15 +103,15 @@ def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     written = [newest(base)]
 
-    def goes_on() -> None:
+    def write_outside_buckets() -> None:
         tables.upsert_outside_buckets(tables.rows(spark, 330, 335, ts=6), base, old)
         written.append(newest(base))
 
-    def dies() -> None:
+    def cancel_here() -> None:
         raise CancelledError("here")
 
     # The writer changes the file group after the repair has read which commits wrote to it.
-    context = At("rewriting", goes_on, ("reading the rows of stale writes", dies))
+    context = At("rewriting", write_outside_buckets, ("reading the rows of stale writes", cancel_here))
     with pytest.raises(CancelledError):
         run_job(spark, base, "repair", {"instants": written}, context=context)
     audit = run_job(spark, base, "audit").details

@@ -43,13 +43,13 @@ def _damage_what_was_written(base: Path, damage: Callable[[pa.Table], pa.Table])
     """Damages one of the job's new files before its commit, as a broken disk or an error of Hudi may do."""
     before = set(base.rglob("*.parquet"))
 
-    def spoil() -> None:
+    def damage_newest() -> None:
         [path, *_] = sorted(path for path in set(base.rglob("*.parquet")) - before if ".hoodie" not in str(path))
         rows = damage(pq.read_table(path, partitioning=None))
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         pq.write_table(rows, path)
 
-    return At("comparing the record keys", spoil)
+    return At("comparing the record keys", damage_newest)
 
 
 @pytest.mark.exhaustive

@@ -49,7 +49,7 @@ def repair(spark: SparkSession, base: Path, stale: str, declared: str | None) ->
     return run_job(spark, base, "repair", {"instants": [stale]}, index=None, declared=options).details
 
 
-def refused(spark: SparkSession, base: Path, stale: str, declared: str | None) -> bool:
+def refusal_of_repair(spark: SparkSession, base: Path, stale: str, declared: str | None) -> bool:
     with pytest.raises(RefusedError) as caught:
         repair(spark, base, stale, declared)
     return {each.type for each in caught.value.reasons} == {"keys-in-other-partitions"}
@@ -102,9 +102,9 @@ def test_a_later_row_of_a_key_that_has_moved_before_is_refused(
         upsert(rows(spark, 0, 20, ts=7, partitions=2), base, options)
     stale = newest(base)
     before, _ = texts(spark, base, rows(spark, 0, 1))
-    assert refused(spark, base, stale, index)
+    assert refusal_of_repair(spark, base, stale, index)
     # Nothing says that the index is a global one.
-    assert refused(spark, base, stale, None)
+    assert refusal_of_repair(spark, base, stale, None)
     assert texts(spark, base, rows(spark, 0, 1))[0] == before
     # The owner says that a key may be in several partitions.
     assert repair(spark, base, stale, index.removeprefix("GLOBAL_"))["rows"] == 20

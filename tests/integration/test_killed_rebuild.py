@@ -79,7 +79,7 @@ def test_a_rebuild_that_was_frozen_deletes_no_metadata_table_that_the_next_attem
     first = work_order(base, "metadata_table", REBUILD, index=None, declared=STOPPED)
     buildable, expected = MetadataTable.buildable, []
 
-    def others() -> None:
+    def next_attempt_and_writer() -> None:
         perform_order(spark, replace(first, attempt=2))
         tables.upsert(tables.rows(spark, 10, COUNT + 10, ts=5), base, options)
         expected.extend([index_state(spark, base), indexed.file_groups(base)])
@@ -87,9 +87,9 @@ def test_a_rebuild_that_was_frozen_deletes_no_metadata_table_that_the_next_attem
     def frozen(*given: Any) -> Any:
         """Stands for a worker that is suspended right before the deletion."""
         monkeypatch.undo()
-        # The other worker and the writer work in a thread of their own, because this thread held the lock.
+        # The other worker and the writer run in another thread, because this thread has held the lock.
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(others).result()
+            pool.submit(next_attempt_and_writer).result()
         time.sleep(FRESH_SECONDS)
         return buildable(*given)
 

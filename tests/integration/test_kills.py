@@ -22,7 +22,7 @@ from jobs.format.instants import wall_clock
 from jobs.hudi.jvm import jvm_of
 from jobs.protocol import replacement
 from jobs.protocol.writers import NEVER, seconds_until_next_write
-from tests.acceptance.storage import completed, left_behind, pending
+from tests.acceptance.storage import completed_instants, left_behind, pending
 from tests.integration import tables
 from tests.integration.run import run_job
 
@@ -48,15 +48,15 @@ WATCHING_A_WAITING_WRITER = {"settle_seconds": 5, "wait_seconds": 900}
 Point = dict[str, Any]
 
 
-def step(name: str, **more: Any) -> Point:
+def at_step(name: str, **more: Any) -> Point:
     return {"at": "step", "name": name, **more}
 
 
-def before(call: str, **more: Any) -> Point:
+def before_call(call: str, **more: Any) -> Point:
     return {"at": "before", "name": call, **more}
 
 
-def after(call: str, **more: Any) -> Point:
+def after_call(call: str, **more: Any) -> Point:
     return {"at": "after", "name": call, **more}
 
 
@@ -107,7 +107,7 @@ OF_A_SHORT_RUN = (6,)
 OF_A_LONG_RUN = SHAPES.keys() - {"mor-9"}
 
 
-def counted(number: int, day: int | None = None) -> dict[str, Any]:
+def rescale_params(number: int, day: int | None = None) -> dict[str, Any]:
     return {"num_buckets": number, **({"partitions": [f"2026-01-0{day}"]} if day else {})}
 
 
@@ -120,22 +120,22 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
     match shape:
         case "cow-9":
             return [
-                Kill(step("watching writers"), WHOLE | {"settle_seconds": 3}),
-                Kill(step("planning"), ONE_BY_THREE),
-                Kill(after("the hashing config"), OTHER),
-                Kill(step("rewriting", delay=in_split), ONE, then="again"),
-                Kill(before("the rollback", delay=in_commit), ONE, then="again"),
-                Kill(after("the rollback"), ONE),
-                Kill(after("the commit"), OTHER, then="attempt"),
+                Kill(at_step("watching writers"), WHOLE | {"settle_seconds": 3}),
+                Kill(at_step("planning"), ONE_BY_THREE),
+                Kill(after_call("the hashing config"), OTHER),
+                Kill(at_step("rewriting", delay=in_split), ONE, then="again"),
+                Kill(before_call("the rollback", delay=in_commit), ONE, then="again"),
+                Kill(after_call("the rollback"), ONE),
+                Kill(after_call("the commit"), OTHER, then="attempt"),
                 Kill(anywhere, OTHER),
             ]
         case "mor-9":
             return [
                 Kill({"at": "unheard"}, WHOLE),
                 Kill(appears("2026-01-0?/*.parquet", nth=file), OTHER_BY_FOUR),
-                Kill(step("waiting for writers"), ONE, then="rolled back"),
-                Kill(step("catching up"), ONE | {"lock_seconds": 0}, meanwhile=True),
-                Kill(step("committing"), OTHER, then="again"),
+                Kill(at_step("waiting for writers"), ONE, then="rolled back"),
+                Kill(at_step("catching up"), ONE | {"lock_seconds": 0}, meanwhile=True),
+                Kill(at_step("committing"), OTHER, then="again"),
                 Kill(appears(ROLLED_BACK), OTHER),
                 Kill(appears(IN_METADATA, delay=in_commit / 4), ONE),
                 Kill({"at": "end"}, ONE),
@@ -143,20 +143,20 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
             ]
         case "cow-6":
             return [
-                Kill(after("the instant"), ONE_BY_THREE),
-                Kill(before("the hashing config"), WHOLE),
-                Kill(after("the hashing config", delay=in_commit), OTHER),
-                Kill(after("inflight"), OTHER, then="rolled back"),
+                Kill(after_call("the instant"), ONE_BY_THREE),
+                Kill(before_call("the hashing config"), WHOLE),
+                Kill(after_call("the hashing config", delay=in_commit), OTHER),
+                Kill(after_call("inflight"), OTHER, then="rolled back"),
                 Kill(appears(".hoodie/*.replacecommit"), ONE),
                 Kill(anywhere, OTHER),
             ]
         case "mor-6":
             return [
                 Kill(appears(f"{CONFIGS}/*"), ONE_BY_THREE),
-                Kill(step("rewriting", delay=in_split), OTHER, then="attempt"),
-                Kill(before("the commit", delay=in_commit), WHOLE),
+                Kill(at_step("rewriting", delay=in_split), OTHER, then="attempt"),
+                Kill(before_call("the commit", delay=in_commit), WHOLE),
                 Kill({"at": "unheard"}, ONE),
-                Kill(step("committing", only="python"), OTHER),
+                Kill(at_step("committing", only="python"), OTHER),
                 Kill(anywhere, OTHER),
             ]
         case "mor-9-contracted":
@@ -164,47 +164,47 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
                 # The kill comes during the reading of Hudi's rows into temporary files, which are not part of the
                 # commit.
                 Kill(appears("2026-01-01/*.parquet", nth=file), ONE),
-                Kill(step("rewriting", delay=in_split), OTHER, then="again"),
-                Kill(step("waiting for writers"), OTHER, then="rolled back"),
-                Kill(step("catching up"), ONE | {"lock_seconds": 0}, meanwhile=True),
-                Kill(before("the hashing config"), OTHER),
-                Kill(after("the hashing config"), ONE, then="attempt"),
+                Kill(at_step("rewriting", delay=in_split), OTHER, then="again"),
+                Kill(at_step("waiting for writers"), OTHER, then="rolled back"),
+                Kill(at_step("catching up"), ONE | {"lock_seconds": 0}, meanwhile=True),
+                Kill(before_call("the hashing config"), OTHER),
+                Kill(after_call("the hashing config"), ONE, then="attempt"),
                 Kill(appears(IN_METADATA, delay=in_commit / 4), OTHER),
             ]
         case "mor-9-counted":
             return [
-                Kill(appears("2026-01-01/*.parquet", nth=file), counted(7, 1)),
+                Kill(appears("2026-01-01/*.parquet", nth=file), rescale_params(7, 1)),
                 # The pieces are written, and some of the files that they become.
-                Kill(appears("2026-01-02/*.parquet", nth=16 + file), counted(7, 2) | THROUGH, then="attempt"),
-                Kill(step("rewriting", delay=in_split), counted(6, 1), then="again"),
-                Kill(step("waiting for writers"), counted(6, 1), then="rolled back"),
-                Kill(step("catching up"), counted(10, 1) | THROUGH | {"lock_seconds": 0}, meanwhile=True),
-                Kill(after("the hashing config"), counted(5, 2)),
-                Kill(appears(IN_METADATA, delay=in_commit / 4), counted(4, 1)),
+                Kill(appears("2026-01-02/*.parquet", nth=16 + file), rescale_params(7, 2) | THROUGH, then="attempt"),
+                Kill(at_step("rewriting", delay=in_split), rescale_params(6, 1), then="again"),
+                Kill(at_step("waiting for writers"), rescale_params(6, 1), then="rolled back"),
+                Kill(at_step("catching up"), rescale_params(10, 1) | THROUGH | {"lock_seconds": 0}, meanwhile=True),
+                Kill(after_call("the hashing config"), rescale_params(5, 2)),
+                Kill(appears(IN_METADATA, delay=in_commit / 4), rescale_params(4, 1)),
             ]
         case "cow-6-counted":
             return [
-                Kill(before("the hashing config"), counted(7)),
-                Kill(step("rewriting", delay=in_split), counted(6) | THROUGH, then="again"),
-                Kill(step("committing"), counted(6) | THROUGH),
-                Kill(after("the commit"), counted(9), then="attempt"),
-                Kill(step("watching writers"), counted(4) | {"settle_seconds": 3}),
-                Kill(anywhere, counted(5)),
+                Kill(before_call("the hashing config"), rescale_params(7)),
+                Kill(at_step("rewriting", delay=in_split), rescale_params(6) | THROUGH, then="again"),
+                Kill(at_step("committing"), rescale_params(6) | THROUGH),
+                Kill(after_call("the commit"), rescale_params(9), then="attempt"),
+                Kill(at_step("watching writers"), rescale_params(4) | {"settle_seconds": 3}),
+                Kill(anywhere, rescale_params(5)),
             ]
         case "cow-6-contracted":
             return [
-                Kill(step("committing"), ONE),
-                Kill(before("the commit", delay=in_commit), OTHER),
-                Kill(after("the commit"), ONE, then="attempt"),
-                Kill(step("watching writers"), OTHER | {"settle_seconds": 3}),
+                Kill(at_step("committing"), ONE),
+                Kill(before_call("the commit", delay=in_commit), OTHER),
+                Kill(after_call("the commit"), ONE, then="attempt"),
+                Kill(at_step("watching writers"), OTHER | {"settle_seconds": 3}),
                 Kill(anywhere, ONE),
             ]
         case _:
             return [
                 Kill(appears(CONFIGS), {"factor": 2}),
                 Kill(appears(".hoodie/lock"), {"factor": 3}),
-                Kill(step("rewriting", only="jvm", delay=in_split), {"factor": 2}),
-                Kill(after("the hashing config"), {"factor": 2}, then="rolled back"),
+                Kill(at_step("rewriting", only="jvm", delay=in_split), {"factor": 2}),
+                Kill(after_call("the hashing config"), {"factor": 2}, then="rolled back"),
                 Kill(appears(".hoodie/timeline/*_*.replacecommit"), {"factor": 2}),
                 Kill(anywhere, {"factor": 2}),
             ]
@@ -304,7 +304,7 @@ class Scene:
             )
             return dict(result.details)
 
-        was_completed = bool(earlier) and earlier[-1] in completed(self.base)
+        was_completed = bool(earlier) and earlier[-1] in completed_instants(self.base)
         if kill.then == "rolled back":
             self.roll_back_by_a_writer()
             self.write()
@@ -328,7 +328,7 @@ class Scene:
 
         Either of the two may get the lock then. A writer that follows the commit fails, and writes its batch again.
         """
-        known = {wall_clock(instant) for instant in completed(self.base)}
+        known = {wall_clock(instant) for instant in completed_instants(self.base)}
 
         def until_the_next_write(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
             """Expects no write after the one that waits. Otherwise the attempt would wait for twice the longest pause,

@@ -48,7 +48,8 @@ peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).
 print(peak, sum(item.rows for item in written))
 """
 
-# The same file with logs. "compact" makes one file of it, as a compaction; else a number of files, sorted with a *
+# The program merges the file with its logs. The argument "compact" makes one file, as a compaction does; a number
+# makes so many files, which are sorted if a * follows.
 MERGE = """
 import re, sys
 from pathlib import Path

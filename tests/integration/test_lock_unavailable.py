@@ -74,7 +74,7 @@ def _metastore(port: int) -> TableLock:
     return TableLock(HIVE, {f"{PREFIX}hivemetastore.{name}": value for name, value in names.items()})
 
 
-def _refused(spark: SparkSession, base: Path, lock: TableLock) -> list[Json]:
+def _refusals(spark: SparkSession, base: Path, lock: TableLock) -> list[Json]:
     result = run_job(spark, base, "compaction", dry_run=True, lock=lock)
     assert result.outcome is Outcome.SUCCEEDED
     told = {"provider": lock.provider, "reachable": not result.details["refusals"]}
@@ -87,11 +87,11 @@ def test_a_dry_run_says_that_the_lock_can_be_taken_and_that_its_server_is_away(
     spark: SparkSession, base: Path, closed_port: int
 ) -> None:
     before = {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
-    assert _refused(spark, base, TableLock()) == []
+    assert _refusals(spark, base, TableLock()) == []
     with zookeeper.running() as server:
-        assert _refused(spark, base, server.lock("trips")) == []
+        assert _refusals(spark, base, server.lock("trips")) == []
     for lock in (_zookeeper(closed_port), _metastore(closed_port)):
-        (refusal,) = _refused(spark, base, lock)
+        (refusal,) = _refusals(spark, base, lock)
         assert refusal["type"] == "lock-unavailable"
         assert refusal["retriable"]
         assert f"127.0.0.1:{closed_port}: Connection refused" in refusal["detail"]
@@ -102,7 +102,7 @@ def test_a_dry_run_says_that_the_lock_can_be_taken_and_that_its_server_is_away(
 def test_a_provider_that_cannot_be_loaded_is_named_with_its_jar_and_not_tried_again(
     spark: SparkSession, base: Path, lock: TableLock, hint: str
 ) -> None:
-    (refusal,) = _refused(spark, base, lock)
+    (refusal,) = _refusals(spark, base, lock)
     assert refusal["type"] == "lock-unusable"
     assert hint in refusal["hint"]
     assert not refusal["retriable"]
@@ -149,7 +149,7 @@ def test_a_lock_that_another_holds_is_waited_for_and_no_reason_to_refuse(spark: 
     with zookeeper.running() as server:
         table = hudi_table(spark, base, None, lock=server.lock("trips"))
         with Lock(table, "a writer").held(JobContext().checkpoint) as held:
-            assert _refused(spark, base, server.lock("trips")) == []
+            assert _refusals(spark, base, server.lock("trips")) == []
             waited_since = time.monotonic()
             with pytest.raises(TableLockedError), Lock(table, "job").held(for_at_most(3)):
                 pass

@@ -175,7 +175,7 @@ def test_a_manifest_that_was_half_written_hides_no_instant(spark: SparkSession, 
     assert found[: len(added)] == added
 
 
-# Files of the history, by version, and what becomes of each.
+# The files of the history, by table version, each of which gets each of the damages below.
 _FILES = {
     9: {"file": "*_0.parquet", "manifest": "manifest_?", "version": "_version_"},
     6: {"log": ".commits_.archive*"},

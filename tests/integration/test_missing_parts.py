@@ -72,35 +72,35 @@ def works(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
         run_job(spark, base, kind, params, index=None)
         assert tables.snapshot(spark, base, metadata=True) == expected, kind
     assert by_both_readers(spark, base) == expected
-    goes_on(spark, base, options)
+    require_services_work(spark, base, options)
 
 
-def goes_on(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+def require_services_work(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
     assert len(by_both_readers(spark, base)) == 50
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-def all_of_it(metadata: Path) -> None:
+def delete_metadata_table(metadata: Path) -> None:
     shutil.rmtree(metadata)
 
 
-def its_listing(metadata: Path) -> None:
+def delete_list_of_files(metadata: Path) -> None:
     shutil.rmtree(metadata / "files")
 
 
-def files_of_its_listing(metadata: Path) -> None:
+def delete_files_of_the_list(metadata: Path) -> None:
     for path in (metadata / "files").iterdir():
         if ".hoodie_partition_metadata" not in path.name:
             path.unlink()
 
 
-def its_instants(metadata: Path) -> None:
+def delete_its_instants(metadata: Path) -> None:
     for path in (metadata / ".hoodie").rglob("*deltacommit*"):
         path.unlink()
 
 
-def its_properties(metadata: Path) -> None:
+def delete_its_properties(metadata: Path) -> None:
     for path in (metadata / ".hoodie").glob("*hoodie.properties*"):
         path.unlink()
 
@@ -108,21 +108,21 @@ def its_properties(metadata: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "version", "table_type", "partitioned"),
     [
-        (all_of_it, 9, "MERGE_ON_READ", False),
+        (delete_metadata_table, 9, "MERGE_ON_READ", False),
         *(
             pytest.param(damage, version, table_type, True, marks=pytest.mark.exhaustive)
             for damage, version, table_type in (
-                (all_of_it, 9, "MERGE_ON_READ"),
-                (its_listing, 9, "MERGE_ON_READ"),
-                (files_of_its_listing, 9, "MERGE_ON_READ"),
-                (its_instants, 9, "MERGE_ON_READ"),
-                (its_properties, 9, "COPY_ON_WRITE"),
-                (all_of_it, 8, "COPY_ON_WRITE"),
-                (all_of_it, 6, "MERGE_ON_READ"),
-                (all_of_it, 6, "COPY_ON_WRITE"),
-                (its_listing, 6, "MERGE_ON_READ"),
-                (its_instants, 6, "MERGE_ON_READ"),
-                (its_properties, 6, "MERGE_ON_READ"),
+                (delete_metadata_table, 9, "MERGE_ON_READ"),
+                (delete_list_of_files, 9, "MERGE_ON_READ"),
+                (delete_files_of_the_list, 9, "MERGE_ON_READ"),
+                (delete_its_instants, 9, "MERGE_ON_READ"),
+                (delete_its_properties, 9, "COPY_ON_WRITE"),
+                (delete_metadata_table, 8, "COPY_ON_WRITE"),
+                (delete_metadata_table, 6, "MERGE_ON_READ"),
+                (delete_metadata_table, 6, "COPY_ON_WRITE"),
+                (delete_list_of_files, 6, "MERGE_ON_READ"),
+                (delete_its_instants, 6, "MERGE_ON_READ"),
+                (delete_its_properties, 6, "MERGE_ON_READ"),
             )
         ),
     ],
@@ -151,7 +151,7 @@ def test_a_missing_or_incomplete_metadata_table_is_reported_and_rebuilt(
     if partitioned:
         works(spark, base, options)
     else:
-        goes_on(spark, base, options)
+        require_services_work(spark, base, options)
 
 
 @pytest.mark.exhaustive
@@ -164,7 +164,9 @@ def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession,
 
 
 @pytest.mark.exhaustive
-def test_an_index_that_hudis_own_restore_has_left_without_files(spark: SparkSession, base: Path) -> None:
+def test_an_index_that_hudis_own_restore_has_left_without_files_is_found_and_cured(
+    spark: SparkSession, base: Path
+) -> None:
     """Hudi's procedure builds column statistics by default, and then takes their first commit back."""
     options = write(spark, base, partitioned=False)
     expected = by_both_readers(spark, base)
@@ -197,7 +199,7 @@ def test_a_metadata_table_is_not_built_if_a_listing_would_miss_a_partition(
     planned = run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED, dry_run=True)
     assert "partition-metadata-gone" in {each["type"] for each in planned.details["refusals"]}
     # Without the metadata table, the job takes the partitions from the folders.
-    all_of_it(base / ".hoodie" / "metadata")
+    delete_metadata_table(base / ".hoodie" / "metadata")
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED)
     assert {each.type for each in refused.value.reasons} == {"partition-metadata-gone"}

@@ -70,7 +70,9 @@ public class Doubled {
 
 
 @pytest.mark.parametrize("count", [3, 200])
-def test_values_keep_their_order_and_an_error_comes_when_all_work_has_ended(spark: SparkSession, count: int) -> None:
+def test_results_keep_their_order_and_an_error_is_raised_after_all_work_has_ended(
+    spark: SparkSession, count: int
+) -> None:
     jvm = jvm_of(spark)
     beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
     engine: Any = janino.instance(jvm, _SOURCE, "groundskeeper.test.Doubled", jvm.engine_context, beside=beside)

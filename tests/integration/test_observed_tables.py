@@ -74,7 +74,7 @@ class Observer:
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, "t")
         found = poll_table(self.engine, utc_now, watch, TableReader(self.engine, {}, SMALL))
-        assert self._partitions() == self._by_hudi()
+        assert self._partitions() == self._partitions_by_hudi()
         # hudi-rs leaves out file groups that have no base file yet.
         assert [each for each in self._read_afresh() if each.base_file] == slices_by_hudi_rs(self.base)
         return [commit.operation or commit.action for commit in found.commits]
@@ -100,7 +100,7 @@ class Observer:
             if s.file_groups
         }
 
-    def _by_hudi(self) -> dict[str, tuple[int, int, int, int]]:
+    def _partitions_by_hudi(self) -> dict[str, tuple[int, int, int, int]]:
         found: dict[str, tuple[int, int, int, int]] = {}
         for each in self.table.file_slices():
             groups, base_bytes, logs, log_bytes = found.get(each.partition, (0, 0, 0, 0))
@@ -151,7 +151,7 @@ def roll_back_last(spark: SparkSession, base: Path, index: BucketIndex | None) -
         pytest.param("COPY_ON_WRITE", 6, False, id="C-v6-flat", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_bucketed_table_through_all_its_services(
+def test_polls_agree_with_hudi_through_all_services_of_a_bucketed_table(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
     base = tmp_path / "trips"
@@ -294,7 +294,7 @@ def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tm
     assert isinstance(waiting, Skip), waiting
     assert re.search("but readers have paid .* s for each second of its work, 1 s wanted", waiting.because)
     assert waiting.until is not None
-    # Reads count less as time goes by, so that it may be a little later than it was foreseen.
+    # A read counts less the older it is, so the compaction may be due a little later than foreseen.
     length = waiting.until - utc_now()
     assert isinstance(proposal(waiting.until - length / 2), Skip)
     due = proposal(waiting.until + length / 2)
@@ -312,7 +312,7 @@ def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tm
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("COPY_ON_WRITE", 6)])
-def test_a_table_without_a_bucket_index_and_its_archived_commits(
+def test_polls_of_a_table_without_a_bucket_index_find_archived_commits(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "plain"

@@ -153,12 +153,12 @@ def test_an_attempt_that_dies_while_it_makes_markers_again_leaves_no_file(
     announce = LateFiles.announce
 
     def dies(late: LateFiles, instant: str, files: Iterable[str]) -> None:
-        def some() -> Iterator[str]:
+        def first_file() -> Iterator[str]:
             yield next(iter(files))
             monkeypatch.undo()
             raise LeaseLostError
 
-        announce(late, instant, some())
+        announce(late, instant, first_file())
 
     monkeypatch.setattr(LateFiles, "announce", dies)
     after_an_attempt_with(spark, base, At(WAITING, lambda: remove_markers(base)), is_last=False)
@@ -303,12 +303,12 @@ def test_no_hashing_config_is_written_for_an_instant_that_was_rolled_back(
             roll_back_without_the_lock(spark, base, options)
         return found
 
-    def noted(table: Any, current: Any, new: Any, instant: str) -> None:
+    def write_and_record(table: Any, current: Any, new: Any, instant: str) -> None:
         written.append(instant)
         write(table, current, new, instant)
 
     monkeypatch.setattr(own_instant, "announce_again", rolled_back_after)
-    monkeypatch.setattr(hashing_config, "write", noted)
+    monkeypatch.setattr(hashing_config, "write", write_and_record)
     with pytest.raises(CommitLostError):
         run_job(spark, base, "bucket_expansion", EXPANSION)
 

@@ -118,7 +118,7 @@ def test_a_column_that_was_added_later_hides_rows_without_it(
     assert hidden(spark, base, condition, "added = 5") == [condition]
     assert hiding(spark, base)["column_stats"] == {"added"}
     assert findings(spark, base).keys() == {"statistics-of-added-column"}
-    # A new metadata table is the same, so none is named as cure.
+    # A rebuilt metadata table lacks the same entries, so the finding names no rebuild as its cure.
     run_job(spark, base, "metadata_table", {"action": "rebuild"}, index=None, declared={"writers_stopped": True})
     assert hidden(spark, base, condition) == [condition]
     assert findings(spark, base)["statistics-of-added-column"]["cure"] is None

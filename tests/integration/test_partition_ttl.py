@@ -174,7 +174,7 @@ def test_a_partition_that_is_still_needed_is_withheld_with_the_reason(spark: Spa
     aged(spark, base)
     before = lines(spark, base)
 
-    def withheld(**params: Any) -> dict[str, set[str]]:
+    def reasons_to_withhold(**params: Any) -> dict[str, set[str]]:
         with pytest.raises(RefusedError):
             ttl(spark, base, partitions=OLD, **params)
         found: dict[str, set[str]] = {}
@@ -185,16 +185,16 @@ def test_a_partition_that_is_still_needed_is_withheld_with_the_reason(spark: Spa
     commits = [each.write.instant for each in hudi_table(spark, base, INDEX).commits()]
     behind = [{"name": "warehouse", "instant": commits[0]}]
     past = [{"name": "warehouse", "instant": commits[-1]}, {"name": "other", "instant": commits[1]}]
-    assert withheld(consumers=behind) == {"consumer-behind": set(OLD)}
+    assert reasons_to_withhold(consumers=behind) == {"consumer-behind": set(OLD)}
     assert listed(ttl(spark, base, dry_run=True, consumers=past)) == OLD
     saved = run_job(spark, base, "savepoint").details["savepoint"]
-    assert withheld() == {"savepoint": set(OLD)}
+    assert reasons_to_withhold() == {"savepoint": set(OLD)}
     run_job(spark, base, "savepoint", {"action": "delete", "instant": saved})
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         plan = client.schedule_compaction()
     # Hudi's strategy counts the plan as a modification.
     assert listed(ttl(spark, base, dry_run=True)) == []
-    assert withheld(strategy=TtlStrategy.KEEP_BY_CREATION_TIME) == {"pending-plan": set(OLD)}
+    assert reasons_to_withhold(strategy=TtlStrategy.KEEP_BY_CREATION_TIME) == {"pending-plan": set(OLD)}
     assert lines(spark, base) == before
     run_job(spark, base, "compaction")
     # A compaction has modified them.

@@ -211,15 +211,15 @@ def test_a_repair_knows_what_was_deleted_in_a_partition_whose_name_is_a_pattern(
     """Spark takes a path with brackets for a pattern, which does not match this path itself."""
     options = tables.writer_options(base, table_type="COPY_ON_WRITE", num_buckets=1, metadata=False)
 
-    def named(first: int, last: int, ts: int) -> DataFrame:
+    def rows_in_brackets(first: int, last: int, ts: int) -> DataFrame:
         return tables.rows(spark, first, last, ts=ts).withColumn("dt", F.lit("[1]"))
 
-    tables.upsert(named(0, 60, 0), base, options)
+    tables.upsert(rows_in_brackets(0, 60, 0), base, options)
     count_buckets(spark, base, 1, 2)
-    stale = write_stale(named(40, 80, 5), base, options)
-    tables.upsert(named(60, 70, 5), base, options)
+    stale = write_stale(rows_in_brackets(40, 80, 5), base, options)
+    tables.upsert(rows_in_brackets(60, 70, 5), base, options)
     before = newest(base)
-    tables.upsert(named(50, 70, 6), base, {**options, "hoodie.datasource.write.operation": "delete"})
+    tables.upsert(rows_in_brackets(50, 70, 6), base, {**options, "hoodie.datasource.write.operation": "delete"})
     file = next((base / "[1]").glob(f"*_{before}.parquet"))
     content = file.read_bytes()
     file.with_name(f".{file.name}.crc").unlink()

@@ -33,7 +33,7 @@ def _logs(base: Path) -> list[str]:
     return sorted(str(path) for path in base.glob(".*.log.*") if path.suffix != ".crc")
 
 
-def _refused(spark: SparkSession, base: Path, kind: str, params: dict[str, Any]) -> list[str]:
+def _refusals(spark: SparkSession, base: Path, kind: str, params: dict[str, Any]) -> list[str]:
     with pytest.raises(RefusedError) as caught:
         run_job(spark, base, kind, params)
     return sorted({reason.type for reason in caught.value.reasons})
@@ -49,7 +49,7 @@ def test_a_clean_that_deletes_the_logs_of_a_pending_compaction_is_not_executed(s
 
     later = instant_now()
     leave_plan(spark, base, "clean", later, clean({"": logs}))
-    assert "clean-deletes-files-of-plan" in _refused(spark, base, "cleaning", {"retain": 5})
+    assert "clean-deletes-files-of-plan" in _refusals(spark, base, "cleaning", {"retain": 5})
     assert set(_logs(base)) >= set(logs)
     (base / ".hoodie" / "timeline" / f"{later}.clean.requested").unlink()
     assert run_job(spark, base, "compaction").details["withheld_plans"] == []
@@ -73,7 +73,7 @@ def test_a_clean_of_files_that_readers_or_a_savepoint_need_is_not_executed(spark
     plan = base / ".hoodie" / "timeline" / f"{later}.clean.requested"
     for paths, expected in ((latest, "clean-deletes-latest-files"), (saved, "clean-deletes-files-of-savepoint")):
         leave_plan(spark, base, "clean", later, clean({"": [path.removeprefix("file:") for path in paths]}))
-        assert _refused(spark, base, "cleaning", {"retain": 1}) == [expected]
+        assert _refusals(spark, base, "cleaning", {"retain": 1}) == [expected]
     plan.unlink()
     assert run_job(spark, base, "cleaning", {"retain": 1}).details["files_deleted"] > 0
     assert sorted(str(path) for path in base.glob("*.parquet") if str(path) in saved) == saved

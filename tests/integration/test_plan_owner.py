@@ -141,7 +141,7 @@ def test_the_operators_word_stands_for_the_death_of_a_runner_without_heartbeats(
     assert proved(spark, base, 4) == before
 
 
-def _dies() -> None:
+def _lose_lease() -> None:
     raise LeaseLostError
 
 
@@ -154,7 +154,7 @@ def test_an_attempt_that_died_before_its_note_left_a_plan_of_nobody(
 
     def and_dies(client: WriteClient, instant: str) -> Any:
         begin(client, instant)
-        _dies()
+        _lose_lease()
 
     context = JobContext()
     monkeypatch.setattr(WriteClient, "begin_compaction", and_dies)
@@ -209,7 +209,7 @@ def test_an_attempt_that_stood_still_while_another_runner_took_its_plan_commits_
     assert left_behind(spark, base) == []
 
 
-def _fails() -> None:
+def _raise_error() -> None:
     raise HudiError("a disk is full")
 
 
@@ -220,7 +220,7 @@ def _is_cancelled() -> None:
 @pytest.mark.parametrize(
     ("end", "params"),
     [
-        (_fails, {}),
+        (_raise_error, {}),
         pytest.param(_is_cancelled, {"limit_bytes": 10**9}, marks=pytest.mark.exhaustive),
         pytest.param(_is_cancelled, {}, marks=pytest.mark.exhaustive),
     ],
@@ -279,7 +279,7 @@ def test_a_plan_that_a_writer_in_flight_may_read_is_left_requested(spark: SparkS
 
     def fail() -> None:
         writer.start()
-        _fails()
+        _raise_error()
 
     with pytest.raises(HudiError):
         run_job(spark, base, "compaction", context=(context := At("comparing", fail)))
@@ -302,7 +302,7 @@ def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
 
     def fail() -> None:
         tables.upsert(tables.rows(spark, 0, 50, ts=9), base, options)
-        _fails()
+        _raise_error()
 
     context = At("comparing", fail)
     with pytest.raises(HudiError):

@@ -40,7 +40,7 @@ class Recorder:
 
         @contextmanager
         def recorded_held(lock: TableLock, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
-            # The recorded beginning and end lie within the time for which the lock is held, because a writer's steps
+            # The recorded begin and end lie within the time for which the lock is held, because a writer's steps
             # right before or after it are not under it.
             with held(lock, checkpoint) as ours:
                 self.note(What.LOCKED, by=lock._owner)

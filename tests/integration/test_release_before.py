@@ -33,9 +33,9 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 
 # A commit before two migrations, whose replicas work beside those of this version.
 WORKS_BESIDE = "e890ab3a"
-# So long the expansion of a test runs at least.
+# The expansion of the test runs for at least this time.
 SETTLE_SECONDS = 90
-# What people set of tables and webhooks; the rest changes with each commit and delivery.
+# People set these members of tables and webhooks; all others change with each commit and delivery.
 SET = ("name", "base_path", "index", "writers", "owner", "tags", "url", "types", "tables", "enabled")
 
 

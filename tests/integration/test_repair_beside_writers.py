@@ -11,7 +11,7 @@ import pytest
 from tests.integration import tables
 from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed
+from tests.integration.test_contraction import completed_files
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def write_stale(frame: DataFrame, base: Path, options: dict[str, str]) -> str:
 
 
 def newest(base: Path) -> str:
-    return max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    return max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
 
 
 def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str], list[str]]:
@@ -91,10 +91,10 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     first = write_stale(tables.rows(spark, 0, 300, ts=5), base, options)
     later: list[str] = []
 
-    def goes_on() -> None:
+    def write_during_repair() -> None:
         later.append(write_stale(tables.rows(spark, 100, 330, ts=6), base, options))
 
-    context = At(step, goes_on)
+    context = At(step, write_during_repair)
     result = run_job(spark, base, "repair", {"instants": [first]}, index=index, context=context)
 
     assert result.details["repaired"] == [first]

@@ -1,5 +1,5 @@
-"""A repair's own rows and deletes count as of the writes that it repairs, and not as of its commits, when another
-stale write is repaired after it."""
+"""A repair writes rows and deletes of earlier writes. When another stale write is repaired later, these rows and
+deletes have the time of their original writes, not of the repair's commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed
+from tests.integration.test_contraction import completed_files
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ PARTIAL = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.mode
 
 @contextmanager
 def in_flight(base: Path, instant: str, folder: Path) -> Iterator[None]:
-    (done,) = [path for path in completed(base) if path.name.startswith(instant)]
+    (done,) = [path for path in completed_files(base) if path.name.startswith(instant)]
     away = shutil.move(done, folder / done.name)
     yield
     shutil.move(away, done)

@@ -1,4 +1,5 @@
-"""Stale writes to different states of a table, of the same keys: a repair leaves what Hudi would have made of them."""
+"""Tests repairs of several stale writes of the same keys, which were made to different states of a table: the rows
+are those that Hudi would have kept."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ SHAPES: list[dict[str, Any]] = [{}, BY_COMMIT, {"version": 6}, {"table_type": CO
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_repair_keeps_that_of_two_stale_rows_which_hudi_would_keep(
+def test_a_repair_keeps_the_same_one_of_two_stale_rows_as_hudi(
     spark: SparkSession, tmp_path: Path, rows: Callable[..., DataFrame], shape: dict[str, Any]
 ) -> None:
     table = Sequence(spark, tmp_path, **shape)

@@ -40,7 +40,7 @@ WRITERS = {
 PARAMS = {"split": SPLIT, "merge": MERGE}
 
 
-def _right(spark: SparkSession, base: Path, *, newest: int, count: int) -> None:
+def _require_newest(spark: SparkSession, base: Path, *, newest: int, count: int) -> None:
     found = spark.read.format("hudi").load(str(base))
     assert (len(snapshot(spark, base)), len(snapshot(spark, base, metadata=False))) == (count, count)
     assert found.where(f"ts = {newest}").count() == count
@@ -65,7 +65,7 @@ def test_a_batch_that_begins_during_a_resize_is_waited_for_and_kept(
     assert done["rewritten_again"] + done["left_out"] > 0
     # The writer continues with its old state of the table.
     upsert(rows(spark, 0, 400, ts=6, partitions=2), base, options)
-    _right(spark, base, newest=6, count=400)
+    _require_newest(spark, base, newest=6, count=400)
 
 
 @pytest.mark.exhaustive
@@ -77,29 +77,29 @@ def test_a_batch_that_began_before_the_instant_of_the_resize_is_kept(
     held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options)
     real = Replacement.run
 
-    def later(self: Replacement) -> Any:
+    def start_write_first(self: Replacement) -> Any:
         held.start().let_go_after(8)
         return real(self)
 
-    monkeypatch.setattr(Replacement, "run", later)
+    monkeypatch.setattr(Replacement, "run", start_write_first)
     resize(spark, base, SPLIT)
     held.finish()
     upsert(rows(spark, 0, 400, ts=6, partitions=2), base, options)
-    _right(spark, base, newest=6, count=400)
+    _require_newest(spark, base, newest=6, count=400)
 
 
 @pytest.mark.exhaustive
 def test_rows_and_partitions_that_are_committed_during_a_resize_are_kept(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
 
-    def lands() -> None:
+    def commit_rows() -> None:
         upsert(rows(spark, 0, 350, ts=5, partitions=2), base, options)
         upsert(rows(spark, 1000, 1050, ts=6, partitions=5), base, options)
 
-    done = resize(spark, base, SPLIT, context=At("comparing the record keys", lands))
+    done = resize(spark, base, SPLIT, context=At("comparing the record keys", commit_rows))
     assert done["rewritten_again"] > 0
     upsert(rows(spark, 0, 350, ts=6, partitions=2), base, options)
-    _right(spark, base, newest=6, count=400)
+    _require_newest(spark, base, newest=6, count=400)
 
 
 @pytest.mark.exhaustive
@@ -117,7 +117,7 @@ def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, bas
     assert any("plans no resize" in each for each in planned["notes"])
     held.finish()
     assert num_buckets(base) == 4
-    _right(spark, base, newest=5, count=300)
+    _require_newest(spark, base, newest=5, count=300)
     assert resize(spark, base, SPLIT)["split"] == 8
 
 
@@ -134,7 +134,7 @@ def test_a_dead_write_is_rolled_back_before_the_plan(spark: SparkSession, base: 
     assert any("plans no resize" in each for each in planned["notes"])
     assert resize(spark, base, {**SPLIT, "on_active_writers": "abort"})["split"] == 8
     upsert(rows(spark, 0, 400, ts=1, partitions=2), base, options)
-    _right(spark, base, newest=1, count=400)
+    _require_newest(spark, base, newest=1, count=400)
 
 
 @pytest.mark.exhaustive
@@ -161,7 +161,7 @@ def test_an_older_writer_goes_on_after_a_resize(spark: SparkSession, base: Path,
             assert len(old.snapshot(base)) == len(before)
             old.upsert(base, options, 0, 300 + 20 * number, ts=number)
             assert len(old.snapshot(base)) == 300 + 20 * number
-        _right(spark, base, newest=3, count=360)
+        _require_newest(spark, base, newest=3, count=360)
 
 
 @pytest.mark.exhaustive

@@ -44,7 +44,7 @@ def saved(spark: SparkSession, base: Path) -> dict[str, Any]:
     return {"savepoint": savepoint, "table_name": "test"}
 
 
-def restored(spark: SparkSession, base: Path, to: dict[str, Any]) -> Any:
+def restore_and_audit(spark: SparkSession, base: Path, to: dict[str, Any]) -> Any:
     done = run_job(spark, base, "restore", to, index=None, writers_stopped=True).details
     audit = run_job(spark, base, "audit", index=None).details
     assert audit["clean"], audit
@@ -100,7 +100,7 @@ def test_a_record_index_that_was_built_after_the_savepoint_has_all_keys(
         )
         assert perform_order(spark, again).details["found_completed"]
     else:
-        restored(spark, base, to)
+        restore_and_audit(spark, base, to)
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
     # A writer that looks its keys up in the index.
     tables.upsert(tables.rows(spark, 0, 25, ts=2), base, indexing)
@@ -182,7 +182,7 @@ def test_a_rebuild_cures_a_table_that_an_older_restore_has_left(
     options, to = indexed_by_tip(spark, base, index)
     monkeypatch.setattr(restored_indexes, "settle", _restore_as_before)
     with pytest.raises(HudiError, match="tip"):
-        restored(spark, base, to)
+        restore_and_audit(spark, base, to)
     findings = run_job(spark, base, "audit", index=None).details["findings"]
     (cure,) = [each["cure"] for each in findings if each["type"] == "indexes-unbuilt"]
     run_job(spark, base, cure["kind"], cure["params"], index=None, declared={"writers_stopped": True})
@@ -204,7 +204,7 @@ def test_an_index_of_a_column_that_came_after_the_savepoint_is_dropped(
     before = tables.rows(spark, 0, 20)
     wanted = sorted(str([*row]) for row in before.collect())
 
-    assert restored(spark, base, to)["indexes_dropped"] == [index]
+    assert restore_and_audit(spark, base, to)["indexes_dropped"] == [index]
 
     for metadata in (True, False):
         rows = tables.collected(spark, base, by_listing=not metadata).rows
@@ -231,7 +231,7 @@ def test_statistics_that_came_back_after_a_column_was_renamed_cover_its_old_name
     tables.upsert(renamed, base, {**options, ON_READ: "true"})
     if compacted:
         run_job(spark, base, "metadata_table", {"action": "compact"}, index=None)
-    restored(spark, base, to)
+    restore_and_audit(spark, base, to)
     assert values(spark, base, "city") == before
     for number, job in enumerate(_services(table_type), 2):
         run_job(spark, base, *job, index=None)

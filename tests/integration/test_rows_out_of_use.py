@@ -1,5 +1,5 @@
-"""While a repair has file groups without a bucket out of use, their rows are nowhere else: whatever fails or comes in
-between, they stay readable or the savepoint stays, and the next repair writes them."""
+"""A repair takes file groups without a bucket out of use, and writes their rows again afterwards. Whatever fails in
+between, the rows stay readable, or a savepoint keeps their files until the next repair writes them."""
 
 from __future__ import annotations
 
@@ -62,11 +62,13 @@ def test_a_write_that_comes_before_the_drop_is_repaired_before_the_savepoint_goe
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named, later = newest(base), []
 
-    def goes_on() -> None:
+    def write_outside_buckets() -> None:
         tables.upsert_outside_buckets(tables.rows(spark, first, end, ts=6), base, old)
         later.append(newest(base))
 
-    repaired = run_job(spark, base, "repair", {"instants": [named]}, context=At("rewriting", goes_on)).details
+    repaired = run_job(
+        spark, base, "repair", {"instants": [named]}, context=At("rewriting", write_outside_buckets)
+    ).details
 
     assert set(repaired["repaired"]) == {named, *later}
     assert savepoints(spark, base) == []
@@ -173,11 +175,11 @@ def test_a_repair_removes_only_its_own_savepoints(
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)
 
-    def fails(*_: object) -> None:
+    def raise_error(*_: object) -> None:
         raise HudiError("the storage is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(WriteClient, "commit_replacement", fails)
+        patch.setattr(WriteClient, "commit_replacement", raise_error)
         with pytest.raises(HudiError):
             run_job(spark, base, "repair", {"instants": [named]})
     assert savepoints(spark, base) == []

@@ -1,5 +1,5 @@
-"""Rows that a writer with another index has put into file groups without a bucket: no repair loses one, also if it dies
-half way and the cleaner of a writer keeps nothing."""
+"""A writer with another index has put rows into file groups without a bucket. A repair of them loses no row, even if it
+dies half way and a writer's cleaner deletes all old files."""
 
 from __future__ import annotations
 

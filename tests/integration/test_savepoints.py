@@ -45,7 +45,7 @@ SHAPES = [
 ]
 
 
-def saved(spark: SparkSession, base: Path) -> str:
+def make_savepoint(spark: SparkSession, base: Path) -> str:
     return str(run_job(spark, base, "savepoint", {"comment": "before the migration"}).details["savepoint"])
 
 
@@ -68,7 +68,7 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
 ) -> None:
     options = tables.write_table(spark, base, count=60, updates=1, **shape)
     before = tables.in_order(spark, base, 4)
-    savepoint = saved(spark, base)
+    savepoint = make_savepoint(spark, base)
     # The sink of Structured Streaming puts its position into the commit like this.
     batch = {"_hudi_streaming_sink_checkpoint": '{"numbers":"7"}'}
     tables.upsert(tables.rows(spark, 0, 90, ts=7), base, options | batch)
@@ -185,14 +185,14 @@ def test_no_savepoint_is_made_while_a_clean_is_pending(spark: SparkSession, base
     with pytest.raises(WritersActiveError, match=rf"{plan} \(clean\)"):
         run_job(spark, base, "savepoint", {"wait_seconds": 0})
     (base / ".hoodie" / "timeline" / f"{plan}.clean.requested").unlink()
-    assert saved(spark, base)
+    assert make_savepoint(spark, base)
 
 
 @pytest.mark.exhaustive
 def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
-    savepoint = saved(spark, base)
-    assert saved(spark, base) == savepoint
+    savepoint = make_savepoint(spark, base)
+    assert make_savepoint(spark, base) == savepoint
     (listed,) = run_job(spark, base, "savepoint", {"action": "list"}).details["savepoints"]
     assert (listed["comment"], listed["files"]) == ("before the migration", 12)
     params = {"savepoint": savepoint, "table_name": "test"}
@@ -206,7 +206,7 @@ def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSess
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     before = proved(spark, base, 8)
     assert refusals(spark, base, params, writers_stopped=True) == {"expanded-since"}
-    # A savepoint of a commit whose files were replaced would be one of files that may be gone.
+    # The files of the earlier commit were replaced and may be gone, so a savepoint of this commit is refused.
     (earlier, *_) = hudi_table(spark, base, INDEX).commits()
     found = run_job(spark, base, "savepoint", {"instant": earlier.write.instant}, dry_run=True).details["refusals"]
     assert [each["type"] for each in found] == ["replaced-since"]
@@ -221,7 +221,7 @@ def test_a_restore_does_not_bring_back_files_of_another_index(spark: SparkSessio
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, partitioned=False)
     tables.upsert(tables.rows(spark, 60, 90), base, options)
-    savepoint = saved(spark, base)
+    savepoint = make_savepoint(spark, base)
     given = {"action": action, **({"num_buckets": 8} if action == "adopt" else {})}
     run_job(spark, base, "bucket_index", given, declared={"writers_stopped": True})
     before = tables.snapshot(spark, base)
@@ -255,7 +255,7 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
 ) -> None:
     options = tables.write_table(spark, base, count=60, updates=1, table_type=table_type, version=version)
     before = proved(spark, base, 4)
-    savepoint = saved(spark, base)
+    savepoint = make_savepoint(spark, base)
     for number in range(3):
         tables.upsert(tables.rows(spark, 0, 90, ts=7 + number), base, options)
     params = {"savepoint": savepoint, "table_name": "test"}
@@ -279,7 +279,7 @@ def test_a_restore_that_was_frozen_rolls_back_no_commit_that_came_after_the_next
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = tables.write_table(spark, base, count=60, partitioned=False)
-    savepoint = saved(spark, base)
+    savepoint = make_savepoint(spark, base)
     tables.upsert(tables.rows(spark, 0, 90, ts=7), base, options)
     order = work_order(base, "restore", {"savepoint": savepoint, "table_name": "test"}, writers_stopped=True)
     context, schedule = JobContext(), Savepoints.schedule_restore
@@ -316,7 +316,7 @@ def test_a_savepoint_whose_making_or_deletion_was_killed_is_made_or_deleted_by_t
     before = proved(spark, base, 4)
     params: dict[str, Any] = {"action": action}
     if action == "delete":
-        params["instant"] = saved(spark, base)
+        params["instant"] = make_savepoint(spark, base)
     job = DyingJob(spark, work_order(base, "savepoint", params), spares)
     assert job.die_at(point).result is None or point["at"] == "file"
 

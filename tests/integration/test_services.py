@@ -62,7 +62,7 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     )
     merge_on_read = table_type == "MERGE_ON_READ"
 
-    def proved(num_buckets: int) -> list[str]:
+    def proved_rows(num_buckets: int) -> list[str]:
         rows = tables.in_order(spark, base, num_buckets)
         assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
         audit = run_job(spark, base, "audit").details
@@ -117,7 +117,7 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     assert tables.snapshot(spark, base) == before
 
     tables.upsert(tables.rows(spark, 0, 800, ts=9), base, options)
-    assert len(proved(8)) == 800
+    assert len(proved_rows(8)) == 800
 
 
 @pytest.mark.parametrize(

@@ -349,7 +349,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, Any], T.StructType, list[tuple
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
 )
-def merged_alike(spark: SparkSession, folder: Path, history: Any) -> None:
+def require_merged_alike(spark: SparkSession, folder: Path, history: Any) -> None:
     options, schema, batches = history
     base = folder / f"t{next(_numbers)}"
     writer = tables.writer_options(base, num_buckets=2, partitioned=False, **options)
@@ -371,4 +371,4 @@ def merged_alike(spark: SparkSession, folder: Path, history: Any) -> None:
 @pytest.mark.skipif(not EXAMPLES, reason="GENERATED_TABLES is not set")
 @pytest.mark.timeout(0)
 def test_generated_slices_are_merged_alike(spark: SparkSession, tmp_path: Path) -> None:
-    merged_alike(spark, tmp_path)
+    require_merged_alike(spark, tmp_path)

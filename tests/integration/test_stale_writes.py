@@ -186,7 +186,7 @@ def test_a_stale_update_is_found_protected_from_cleaning_and_repaired(
     expected = tables.rows(spark, 0, 300)
     expected = expected.withColumn("fare", F.when(F.col("city") < 500, -1.0).otherwise(F.col("fare")))
     expected = expected.withColumn("ts", F.when(F.col("city") < 500, 5).otherwise(F.col("ts")).cast("long"))
-    assert _all(rows.select(*expected.columns)) == _all(expected)
+    assert _sorted_rows(rows.select(*expected.columns)) == _sorted_rows(expected)
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     assert list(tmp_path.glob("*groundskeeper*")) == []
     tables.upsert(tables.rows(spark, 0, 400, ts=9), base, options)
@@ -372,7 +372,7 @@ def _completed(base: Path) -> list[Path]:
     return [path for path in found if path.name.count(".") == 1]
 
 
-def _all(frame: object) -> list[str]:
+def _sorted_rows(frame: object) -> list[str]:
     return sorted(str(row) for row in frame.collect())  # type: ignore[attr-defined]
 
 

@@ -238,7 +238,7 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     assert run_job(spark, table.base, "audit", index=now).details["clean"]
     run_job(spark, table.base, "compaction", index=now)
     table.check()
-    # The job can be undone; then writers of the old number are right again, and the number can grow once more.
+    # The job can be undone: the old number is then valid for writers again, and a new expansion is possible.
     assert run_job(spark, table.base, "finish_expansion", {"undo": True}, index=now).details["in_force"]
     table.run(f"SET {PRUNING}=false")
     table.run(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('hoodie.bucket.index.num.buckets'='2')")
@@ -274,7 +274,7 @@ def test_an_expansion_that_fails_at_its_end_leaves_the_old_number_in_force_until
     table.run(f"REFRESH TABLE {table.name}")
     insert(table)
     table.check(2)
-    # Statements are affected as on an expanded table.
+    # Statements behave as on an expanded table.
     table.run(f"UPDATE {table.name} SET qty = -9, ver = 5L WHERE id % 3 = 1")
     table.check(2)
 

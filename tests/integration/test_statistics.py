@@ -62,7 +62,7 @@ def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
     session, table, gate = spark.newSession(), f"statistics_{base.name}", str(base.parent / "gate")
 
     def once_open(number: int) -> bool:
-        """Waits for the gate with one row only, so that a core is left to the compaction."""
+        """Lets only one row wait for the gate, so that the compaction has a free core."""
         while number == 34 and not Path(gate).exists():
             time.sleep(0.02)
         return True

@@ -160,7 +160,7 @@ public class Immutable implements HoodieInstantWriter {
 def test_no_instant_that_could_be_written_only_in_part_comes_to_the_timeline(
     spark: SparkSession, tmp_path: Path, bytes_written: int
 ) -> None:
-    """The small one fails when it is closed, the other one before."""
+    """The small instant file fails when it is closed, the large one while it is written."""
     jvm, disk = jvm_of(spark), tmp_path / "disk"
     instant_generators(jvm)
     storage = jvm.hudi.storage.HoodieStorageUtils.getStorage(str(disk), jvm.storage_conf())

@@ -79,15 +79,15 @@ def test_two_fresh_workers_name_the_files_of_one_plan_differently(
     seen: list[set[str]] = []
     files: dict[Path, int] = {}
 
-    def written() -> set[str]:
+    def names_of_files() -> set[str]:
         return {path.name for path in base.rglob(f"*_{plan}.parquet")}
 
     def the_second_commits() -> None:
-        seen.append(written())
+        seen.append(names_of_files())
         done = second.run(replace(order, attempt=2), {"at": "end"})
         assert done.result, second.log.read_text()[-4000:]
         assert Outcome(done.result["outcome"]) is Outcome.SUCCEEDED, done
-        seen.append(written())
+        seen.append(names_of_files())
         files.update({path: path.stat().st_mtime_ns for path in base.rglob("*.parquet")})
 
     point = {"at": "file", "name": f"*_{plan}.parquet", "freeze": True, "overtaken": True}

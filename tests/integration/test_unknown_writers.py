@@ -36,7 +36,7 @@ def mend(spark: SparkSession, base: Path, index: BucketIndex = tables.INDEX) -> 
     return [*done["repaired"], *(each["instant"] for each in audit["stale_writes"])]
 
 
-def same(spark: SparkSession, base: Path, *expected: DataFrame) -> None:
+def require_rows(spark: SparkSession, base: Path, *expected: DataFrame) -> None:
     found, wanted = texts(spark, base, *expected)
     assert found == wanted
 
@@ -57,7 +57,7 @@ def test_four_buckets_become_six_and_four_again_beside_a_writer_with_four(
         assert mend(spark, base)
         count_buckets(spark, base, 6, 4)
     print("refused", refused)
-    same(spark, base, changed, tables.rows(spark, 60, 300), new)
+    require_rows(spark, base, changed, tables.rows(spark, 60, 300), new)
     assert len(run.proved(spark, base, 4, index_of(4))) == 330
     tables.upsert(tables.rows(spark, 50, 340, ts=7), base, options)
     assert len(run.proved(spark, base, 4, index_of(4))) == 340
@@ -96,7 +96,7 @@ def test_a_sql_session_with_a_relation_from_before_an_adoption_loses_no_row(
     )  # fmt: skip
     copies = rows.where("city >= 800 AND city < 820").selectExpr("concat(id, 'x') AS id", *rows.columns[1:])
     print(mend(spark, base))
-    same(spark, base, rows, copies)
+    require_rows(spark, base, rows, copies)
     count = rows.count() + copies.count()
     tables.upsert(tables.rows(spark, 400, 420, ts=7), base, bucketed(old, result))
     assert len(proved(spark, base, tables.INDEX)) == count + 20
@@ -114,6 +114,6 @@ def test_an_older_writer_keeps_its_index_after_an_adoption(
         writer.upsert(base, old, 330, 350, ts=6)
     print(mend(spark, base))
     parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 330, 350, ts=6)]
-    same(spark, base, *parts)
+    require_rows(spark, base, *parts)
     tables.upsert(tables.rows(spark, 320, 360, ts=9), base, bucketed(old, result))
     assert len(proved(spark, base, tables.INDEX)) == 360

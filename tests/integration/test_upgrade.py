@@ -80,7 +80,7 @@ def test_rows_instants_and_writers_go_on_in_each_version(
         assert (done["rows"], done["indexes_dropped"]) == (ROWS, planned["indexes_dropped"])
         foreseen = {each["name"]: (each["before"], each["after"]) for each in planned["properties"]}
         assert foreseen == _changes(properties, _properties(base))
-        _same(spark, base, rows)
+        _require_same_rows(spark, base, rows)
         assert instants <= (now := _completed(spark, base))
         assert len(now - instants) == (1 if planned["file_groups_with_logs"] else 0)
         # A writer whose options still have the first version keeps the version that the table has.
@@ -193,7 +193,7 @@ def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkS
     tables.write_table(spark, base, count=ROWS, version=9, partitioned=False, **merging)
     rows = tables.snapshot(spark, base)
     assert change(spark, base, 6)["rows"] == ROWS
-    _same(spark, base, rows)
+    _require_same_rows(spark, base, rows)
     refused = change(spark, base, 9, dry_run=True)["refusals"]
     assert [each["type"] for each in refused] == ["upgrade-not-proved"]
     assert "EVENT_TIME_ORDERING" in refused[0]["detail"]
@@ -228,7 +228,7 @@ def _completed(spark: SparkSession, base: Path) -> set[tuple[str, str]]:
     return {(each.requested, each.action) for each in instants if each.state == "COMPLETED"}
 
 
-def _same(spark: SparkSession, base: Path, rows: list[str]) -> None:
+def _require_same_rows(spark: SparkSession, base: Path, rows: list[str]) -> None:
     assert tables.snapshot(spark, base) == rows
     assert tables.snapshot(spark, base, metadata=False) == rows
     # A reader that shares no code with Hudi's.

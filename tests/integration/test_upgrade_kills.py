@@ -33,7 +33,7 @@ AFTER_UPGRADE = {"at": "after", "name": "the upgrade"}
 IN_COMPACTION = {"at": "before", "name": "the commit of the compaction"}
 BEFORE_END = {"at": "before", "name": "the end"}
 AFTER_END = {"at": "after", "name": "the end"}
-# The first removal is before the backup is made, and the second one has deleted its note before.
+# The first removal comes before the backup is made. At the second removal the note of the backup is already deleted.
 WITHOUT_NOTE = {"at": "before", "name": "the removal", "nth": 2}
 TAKING_BACK = PROPERTIES
 AFTER_TAKING_BACK = {"at": "after", "name": "the taking back"}

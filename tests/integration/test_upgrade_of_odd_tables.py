@@ -1,5 +1,5 @@
-"""The version of a table with typed partition fields, of a copy whose files have times in another order, or of a table
-with a history of its schema or of its instants, changes."""
+"""Tests changes of the version of odd tables: tables with typed partition fields, copies whose files have times in
+another order, and tables with a history of their schema or of their instants."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def test_a_writer_finds_keys_and_partitions_in_each_version(
 ) -> None:
     options = tables.writer_options(base, table_type=table_type, num_buckets=None, **GENERATORS[generator])
     tables.upsert(rows_of(spark, 60), base, options)
-    places = placed(spark, base)
+    places = keys_and_partitions(spark, base)
     for number, to in enumerate((6, 9, 8, 6), 1):
         rows = tables.snapshot(spark, base)
         change(spark, base, to, None)
         assert hudi_table(spark, base, None).version == to
         assert tables.snapshot(spark, base) == rows
         tables.upsert(rows_of(spark, 60, number), base, options)
-        assert placed(spark, base) == places
+        assert keys_and_partitions(spark, base) == places
         assert spark.read.format("hudi").load(str(base)).where(f"ts = {number}").count() == 60
         assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-def placed(spark: SparkSession, base: Path) -> list[tuple[str, str]]:
+def keys_and_partitions(spark: SparkSession, base: Path) -> list[tuple[str, str]]:
     found = spark.read.format("hudi").load(str(base)).select("_hoodie_record_key", "_hoodie_partition_path")
     return sorted((str(row[0]), str(row[1])) for row in found.collect())
 

@@ -31,7 +31,7 @@ ALTERS = {
 }
 
 
-def narrow(rows: DataFrame) -> DataFrame:
+def with_narrow_columns(rows: DataFrame) -> DataFrame:
     return rows.withColumns(
         {
             "fare": F.expr("cast(cast(substring(id, 2) as int) * 0.1 as float)"),
@@ -45,7 +45,7 @@ def wide(rows: DataFrame, change: str) -> DataFrame:
         # Hudi needs a column that may be null.
         part = "if(each.a >= 0, concat('c', each.b), null)"
         items = f"transform(items, each -> named_struct('a', each.a, 'b', each.b, 'c', {part}))"
-        return narrow(rows).withColumn("items", F.expr(items))
+        return with_narrow_columns(rows).withColumn("items", F.expr(items))
     return rows.withColumns(
         {
             "city": F.expr("city + 5000000000"),
@@ -57,11 +57,11 @@ def wide(rows: DataFrame, change: str) -> DataFrame:
 def write(spark: SparkSession, base: Path, change: str, on_read: bool, **shape: Any) -> dict[str, str]:
     """Writes a table in which two file groups of four have a file of the new form, beside files of the old one."""
     options = tables.writer_options(base, **{"partitioned": False, **shape})
-    rows = narrow(tables.rows(spark, 0, 60))
+    rows = with_narrow_columns(tables.rows(spark, 0, 60))
     tables.upsert(rows, base, options)
     if not shape.get("num_buckets", 4):
         alone = {**options, "hoodie.parquet.small.file.limit": "0"}
-        tables.upsert(narrow(tables.rows(spark, 60, 90)), base, alone)
+        tables.upsert(with_narrow_columns(tables.rows(spark, 60, 90)), base, alone)
     change_columns(spark, base, change, on_read, options)
     tables.upsert(wide(tables.rows(spark, 0, 2, ts=1), change), base, options)
     return options

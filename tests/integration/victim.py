@@ -97,7 +97,7 @@ class Death:
         if self._at == "file":
             threading.Thread(target=self._watch, args=(base,), daemon=True).start()
 
-    def comes(self, at: str, name: str = "") -> None:
+    def arrive(self, at: str, name: str = "") -> None:
         if at != self._at or not name.startswith(self._name):
             return
         self._left -= 1
@@ -145,9 +145,9 @@ class Death:
         real: Callable[..., Any] = getattr(owner, name)
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            self.comes("before", self._name)
+            self.arrive("before", self._name)
             result = real(*args, **kwargs)
-            self.comes("after", self._name)
+            self.arrive("after", self._name)
             return result
 
         setattr(owner, name, wrapped)
@@ -165,7 +165,7 @@ def telling_its_steps(context: JobContext, death: Death, jvm: int, hold: str | N
             held[0] = None
             tell("held")
             sys.stdin.readline()
-        death.comes("step", name)
+        death.arrive("step", name)
 
     context.step = step
 
@@ -205,14 +205,14 @@ def main(jars: str, *, java_options: str, heap: str, storage: dict[str, str]) ->
             return HeartbeatAnswer.LOST
         for instant in heartbeat.instants:
             if instant not in stored:
-                death.comes("unheard")
+                death.arrive("unheard")
                 stored.add(instant)
                 tell("stored", instant)
         return HeartbeatAnswer.CONTINUE
 
     attempt = Attempt(spark, plan, LEASE_SECONDS, beat, permissions=Permissions.of_environment(os.environ))
     telling_its_steps(attempt.context, death, gateway.proc.pid, order.get("hold"))
-    death.comes("start")
+    death.arrive("start")
     try:
         result = attempt.run()
     except LeaseLostError:
@@ -220,7 +220,7 @@ def main(jars: str, *, java_options: str, heap: str, storage: dict[str, str]) ->
     else:
         tell_memory(gateway.proc.pid)
         tell("ended", json.dumps(result.to_json()))
-    death.comes("end")
+    death.arrive("end")
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 

@@ -21,7 +21,9 @@ class ClockProtocol:
 
     # Our instant's requested time is in the frame; otherwise it is the time of our own clock.
     requested_in_frame: bool = True
-    completed_in_frame: bool = True  # The same for its completion time.
+    completed_in_frame: bool = (
+        True  # Our instant's completion time is in the frame; otherwise it is the time of our own clock.
+    )
     # The requested and the completion time are later than all completed instants, also of the metadata table.
     after_all: bool = True
     stays_in_frame: bool = (

@@ -49,7 +49,10 @@ def steps(state: State, setting: Setting) -> Steps:
         yield from _start(state, setting)
     elif step == "planned":
         split = _split(state, setting)
-        yield ("The expander splits the file groups without the lock.",), _to(split, "split", seen=completions(state))
+        yield (
+            ("The expander splits the file groups without the lock.",),
+            _with_step(split, "split", seen=completions(state)),
+        )
     elif step == "split":
         yield from _before_lock(state, setting)
     elif step == "locked":
@@ -70,7 +73,7 @@ def steps(state: State, setting: Setting) -> Steps:
         yield _unlock(state)
 
 
-def _to(state: State, step: str, **changes: object) -> State:
+def _with_step(state: State, step: str, **changes: object) -> State:
     return state._replace(expander=state.expander._replace(step=step, **changes))  # type: ignore[arg-type]
 
 
@@ -78,7 +81,7 @@ def _start(state: State, setting: Setting) -> Steps:
     number = len(state.instants)
     if setting.scenario.is_given:
         if state.lock == NOBODY and state.instants[1].phase == REQUESTED:
-            begun = _to(with_instant(state, 1, phase=INFLIGHT), "planned", instant=1)
+            begun = _with_step(with_instant(state, 1, phase=INFLIGHT), "planned", instant=1)
             yield ("The service begins the clustering plan of instant 1, which a writer has made.",), begun
         return
     if setting.protocol.config_first and EARLY not in state.configs:
@@ -87,7 +90,7 @@ def _start(state: State, setting: Setting) -> Steps:
         return
     if state.lock == NOBODY:
         state = state._replace(instants=(*state.instants, Instant(EXPANDER, INFLIGHT)))
-        yield ("The expander starts instant {}, a replacecommit.", number), _to(state, "planned", instant=number)
+        yield ("The expander starts instant {}, a replacecommit.", number), _with_step(state, "planned", instant=number)
 
 
 def _split(state: State, setting: Setting) -> State:
@@ -114,20 +117,22 @@ def _split(state: State, setting: Setting) -> State:
 
 def _split_again(state: State, setting: Setting) -> Step:
     if setting.scenario.is_given:
-        return ("Hudi executes a plan once: writers conflict with it while it is pending.",), _to(state, "ready")
+        return ("Hudi executes a plan once: writers conflict with it while it is pending.",), _with_step(state, "ready")
     if not setting.protocol.looks_again:
-        return ("The expander does not look at what has changed.",), _to(state, "ready")
-    return ("The expander splits again, under the lock, what has changed.",), _to(_split(state, setting), "ready")
+        return ("The expander does not look at what has changed.",), _with_step(state, "ready")
+    return ("The expander splits again, under the lock, what has changed.",), _with_step(
+        _split(state, setting), "ready"
+    )
 
 
 def _before_lock(state: State, setting: Setting) -> Steps:
     """Catches up without the lock while file groups have changed, or takes the lock."""
     if state.expander.seen != completions(state) and not setting.scenario.is_given:
-        caught_up = _to(_split(state, setting), "split", seen=completions(state))
+        caught_up = _with_step(_split(state, setting), "split", seen=completions(state))
         yield ("The expander catches up: it splits again what has changed.",), caught_up
-    yield ("The expander's deadline is over: it gives up.",), _to(state, "undoing")
+    yield ("The expander's deadline is over: it gives up.",), _with_step(state, "undoing")
     if state.lock == NOBODY:
-        yield ("The expander takes the lock.",), _to(state._replace(lock=EXPANDER), "locked")
+        yield ("The expander takes the lock.",), _with_step(state._replace(lock=EXPANDER), "locked")
 
 
 def _guard(state: State, setting: Setting) -> Steps:
@@ -151,13 +156,13 @@ def _guard(state: State, setting: Setting) -> Steps:
             continue
         if not protocol.fence_is_atomic:
             text = "The expander finds instant {} pending, has verified its lock, and sets about rolling it back."
-            yield (text, number), _to(state, "fencing", target=number)
+            yield (text, number), _with_step(state, "fencing", target=number)
             return
         if state.lock == EXPANDER:
             text = "The expander fences instant {}: it rolls it back under the lock."
             yield (text, number), rolled_back(state, number)
         else:
-            yield ("The expander has lost its lock and begins again.",), _to(state, "undoing")
+            yield ("The expander has lost its lock and begins again.",), _with_step(state, "undoing")
         return
     if protocol.guard and protocol.hand_over and flink.may_run(state, setting):
         yield _wait(state, "a Flink job may run")
@@ -167,7 +172,7 @@ def _guard(state: State, setting: Setting) -> Steps:
     elif protocol.known is Known.COMPLETED_BEFORE:
         trusted = []
     text = "The expander looks at the timeline under the lock: nothing is in its way."
-    yield (text,), _to(state, "guarded", known=completions(state), let_through=tuple(trusted))
+    yield (text,), _with_step(state, "guarded", known=completions(state), let_through=tuple(trusted))
 
 
 def _others_pending(state: State) -> list[int]:
@@ -194,13 +199,15 @@ def _will_conflict(state: State, number: int) -> bool:
 
 def _wait(state: State, why: str) -> Step:
     lock = NOBODY if state.lock == EXPANDER else state.lock
-    return ("The expander gives the lock back and waits, because {}.", why), _to(state._replace(lock=lock), "split")
+    return ("The expander gives the lock back and waits, because {}.", why), _with_step(
+        state._replace(lock=lock), "split"
+    )
 
 
 def _fence(state: State) -> Step:
     """Does the second half of a fence that is not atomic: Hudi's rollback deletes the files without another check."""
     target = state.expander.target
-    after = _to(state, "locked", target=NONE)
+    after = _with_step(state, "locked", target=NONE)
     if state.instants[target].phase == COMPLETED:
         kept = frozenset(block for block in state.files if block.instant != target)
         text = "The expander's rollback deletes the files of instant {}, which has completed meanwhile."
@@ -210,42 +217,44 @@ def _fence(state: State) -> Step:
 
 def _write_baseline(state: State, setting: Setting) -> Steps:
     if setting.scenario.is_clustering:
-        yield ("Clustering needs no hashing config.",), _to(state, "with config")
+        yield ("Clustering needs no hashing config.",), _with_step(state, "with config")
     elif not setting.protocol.baseline or state.configs:
         yield from _write_config(state, setting)
     else:
         state = state._replace(configs=state.configs | {BASELINE})
-        yield ("The expander writes the baseline config, with the old number.",), _to(state, "with baseline")
+        yield ("The expander writes the baseline config, with the old number.",), _with_step(state, "with baseline")
 
 
 def _write_config(state: State, setting: Setting) -> Steps:
     number = state.expander.instant
     text = "The expander writes the hashing config of instant {}, with the new number."
-    yield (text, number), _to(state._replace(configs=state.configs | {number}), "with config")
+    yield (text, number), _with_step(state._replace(configs=state.configs | {number}), "with config")
 
 
 def _verify(state: State, setting: Setting) -> Step:
     if setting.protocol.verifies_lock and state.lock != EXPANDER:
-        return ("The expander finds that its lock is lost, and does not commit.",), _to(state, "undoing")
+        return ("The expander finds that its lock is lost, and does not commit.",), _with_step(state, "undoing")
     text = "The expander verifies that the lock is still its own."
     if not setting.protocol.verifies_lock:
         text = "The expander does not look whether the lock is still its own."
-    return (text,), _to(state, "verified")
+    return (text,), _with_step(state, "verified")
 
 
 def commit(state: State, setting: Setting) -> Step:
     """Completes the replacecommit, which changes file groups and number of buckets atomically."""
     number, is_held = state.expander.instant, state.lock == EXPANDER
     if state.instants[number].phase != INFLIGHT:
-        return ("The expander's commit fails: instant {} is not inflight any more.", number), _to(state, "undoing")
+        return ("The expander's commit fails: instant {} is not inflight any more.", number), _with_step(
+            state, "undoing"
+        )
     state = with_instant(state, number, phase=COMPLETED, done=completions(state) + 1)
     replaced = state.instants[number].replaced
     if setting.protocol.known is Known.TIMELINE_AFTER:
-        state = _to(state, "verified", known=completions(state), let_through=tuple(_others_pending(state)))
+        state = _with_step(state, "verified", known=completions(state), let_through=tuple(_others_pending(state)))
     text = (
         "The expander commits instant {}" + (" under the lock" if is_held else " WITHOUT the lock") + ": {} replaced."
     )
-    return (text, number, [str(group) for group in replaced]), _to(state, "committed")
+    return (text, number, [str(group) for group in replaced]), _with_step(state, "committed")
 
 
 def _unlock(state: State) -> Step:
@@ -255,7 +264,7 @@ def _unlock(state: State) -> Step:
         if is_held
         else "The expander sees that it lost its lock."
     )
-    return (text,), _to(state._replace(lock=NOBODY if is_held else state.lock), "watching")
+    return (text,), _with_step(state._replace(lock=NOBODY if is_held else state.lock), "watching")
 
 
 def begun_again(state: State) -> State:

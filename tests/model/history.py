@@ -82,8 +82,8 @@ def of_instant(
     happened.
     """
     content = metadata or {}
-    written = _pairs(content.get("partitionToWriteStats"), lambda stat: stat["fileId"])
-    replaced = _pairs(content.get("partitionToReplaceFileIds"), str)
+    written = _places(content.get("partitionToWriteStats"), lambda stat: stat["fileId"])
+    replaced = _places(content.get("partitionToReplaceFileIds"), str)
     operation = str(content.get("operationType") or "")
     events = [Event(instant, What.REQUESTED, instant, action, operation, is_flink=is_flink)]
     if inflight_at:
@@ -93,7 +93,7 @@ def of_instant(
     return events
 
 
-def _pairs(by_partition: Mapping[str, Iterable[Any]] | None, file_id: Any) -> FileIds:
+def _places(by_partition: Mapping[str, Iterable[Any]] | None, file_id: Any) -> FileIds:
     items = (by_partition or {}).items()
     return frozenset((partition, file_id(item)) for partition, found in items for item in found)
 

@@ -77,9 +77,9 @@ def _job(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator
         text = "Our job is refused, since a writer executes plans as well."
         yield (text,), to(plan, "over")
     elif job.step == "new":
-        yield from _look(protocol, plan)
+        yield from _look_at_plan(protocol, plan)
     elif job.step == "taking":
-        yield ("Our job rolls back what {} has begun.", plan.begun), to(_taken_over(plan), "looked")
+        yield ("Our job rolls back what {} has begun.", plan.begun), to(_after_takeover(plan), "looked")
     elif job.step == "looked" and plan.phase == REQUESTED:
         begun = to(begun_by(plan, job.name, has_heartbeat=scenario.has_heartbeat), "unrecorded")
         yield ("Our job begins the plan in attempt {}.", job.attempt), begun
@@ -99,7 +99,7 @@ def _job(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator
         yield ("The service tries again, in attempt {}.", job.attempt + 1), again
 
 
-def _look(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
+def _look_at_plan(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
     job = plan.job
     before = plan if protocol.owns_after_begin or plan.ours else plan._replace(ours="the instant")
     looked = before._replace(job=job._replace(step="looked"))
@@ -116,7 +116,7 @@ def _look(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
             taking = plan._replace(job=job._replace(step="taking"))
             yield ("Our job sets about rolling back what {} has begun, since {}.", plan.begun, why), taking
             return
-        after = _taken_over(plan)._replace(job=job._replace(step="looked"))
+        after = _after_takeover(plan)._replace(job=job._replace(step="looked"))
         yield ("Our job rolls back what {} has begun, since {}.", plan.begun, why), after
     else:
         refused = before._replace(job=job._replace(step="refused"))
@@ -131,7 +131,7 @@ def _is_proved_dead(protocol: PlanProtocol, plan: Plan) -> bool:
     return protocol.proof is Proof.NONE or plan.is_silent
 
 
-def _taken_over(plan: Plan) -> Plan:
+def _after_takeover(plan: Plan) -> Plan:
     is_anothers = plan.begun.startswith("runner") and works(plan, plan.begun)
     return undone(plan)._replace(robbed=plan.begun if is_anothers else NOBODY)
 

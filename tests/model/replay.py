@@ -134,7 +134,7 @@ def _stale(history: History) -> Iterator[str]:
             hit = life.written & replacement.replaced
             if hit and (replacement.completed or "") < life.completed:
                 yield (
-                    f"Instant {life.instant} wrote to {_listed(hit)}, which {replacement.instant} had replaced, "
+                    f"Instant {life.instant} wrote to {_names(hit)}, which {replacement.instant} had replaced, "
                     "and there was no incident."
                 )
 
@@ -200,7 +200,7 @@ def _cleaning(history: History) -> Iterator[str]:
         for life in history.lives.values():
             hit = event.file_ids & life.written
             if hit and life.is_an_incident_at(event.at):
-                yield f"The clean at {event.at} deleted {_listed(hit)}, and {life.instant} is yet to be repaired."
+                yield f"The clean at {event.at} deleted {_names(hit)}, and {life.instant} is yet to be repaired."
 
 
 def _archival(history: History) -> Iterator[str]:
@@ -217,5 +217,5 @@ def _archival(history: History) -> Iterator[str]:
                 yield f"Archival passed the fenced instant {life.instant}, whose late files were not removed for good."
 
 
-def _listed(file_ids: FileIds) -> str:
+def _names(file_ids: FileIds) -> str:
     return ", ".join(f"{partition}/{file_id}" for partition, file_id in sorted(file_ids))

@@ -16,11 +16,11 @@ def upsert(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
     return WriterSpec(Kind.UPSERT, batches)
 
 
-def prepped(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
+def sql_writer(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
     return WriterSpec(Kind.PREPPED, batches)
 
 
-def rolling(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
+def rolling_writer(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
     return WriterSpec(Kind.UPSERT, batches, rolls_back=True)
 
 
@@ -33,11 +33,11 @@ BATCHES_FENCE = Scenario("two batch writers, fence", (upsert(BOTH), upsert(SECON
 BATCHES_RETRY = Scenario("two batch writers, retry", (upsert(BOTH), upsert(SECOND_KEY)), Policy.LET_RETRY)
 NEW_PARTITION_WAIT = Scenario("a new partition, wait", (upsert(NEW_PARTITION), upsert(NEW_PARTITION)))
 NEW_PARTITION_FENCE = Scenario("a new partition, fence", (upsert(NEW_PARTITION), upsert(NEW_PARTITION)), Policy.FENCE)
-PREPPED_WAIT = Scenario("SQL writer of prepped records", (prepped(BOTH), upsert(SECOND_KEY)))
-PREPPED_FENCE = Scenario("SQL writer of prepped records, fence", (prepped(BOTH), upsert(SECOND_KEY)), Policy.FENCE)
+PREPPED_WAIT = Scenario("SQL writer of prepped records", (sql_writer(BOTH), upsert(SECOND_KEY)))
+PREPPED_FENCE = Scenario("SQL writer of prepped records, fence", (sql_writer(BOTH), upsert(SECOND_KEY)), Policy.FENCE)
 MERGE = Scenario(
     "SQL merge of located and new rows",
-    (prepped(BOTH), upsert(FIRST_KEY)),
+    (sql_writer(BOTH), upsert(FIRST_KEY)),
     Policy.FENCE,
     at_start=FIRST_KEY,
 )
@@ -60,7 +60,7 @@ ALONE = Scenario(
     "a writer in single-writer mode, without the lock",
     (WriterSpec(Kind.UPSERT, (BOTH, NEW_PARTITION), is_alone=True),),
 )
-TWO_BATCHES = Scenario("two batches in a row", (prepped(BOTH, SECOND_KEY), upsert(BOTH)))
+TWO_BATCHES = Scenario("two batches in a row", (sql_writer(BOTH, SECOND_KEY), upsert(BOTH)))
 CRASHES = Scenario(
     "two crashes, three attempts",
     (upsert(NEW_PARTITION),),
@@ -76,7 +76,7 @@ CRASH_BESIDE_TWO = Scenario(
 )
 LOST_LOCK = Scenario(
     "a lock that expires",
-    (upsert(BOTH), prepped(SECOND_KEY)),
+    (upsert(BOTH), sql_writer(SECOND_KEY)),
     Policy.LET_RETRY,
     faults=Faults(expiries=1),
 )
@@ -110,14 +110,14 @@ FROZEN = Scenario(
 )
 LATE_FILES = Scenario(
     "late files and archival, no metadata table",
-    (upsert(NEW_PARTITION), prepped(SECOND_KEY)),
+    (upsert(NEW_PARTITION), sql_writer(SECOND_KEY)),
     Policy.FENCE,
     has_metadata_table=False,
     archives=True,
 )
 CLEANING = Scenario(
     "cleaning and archival beside stale writers",
-    (prepped(BOTH), upsert(BOTH)),
+    (sql_writer(BOTH), upsert(BOTH)),
     cleans=True,
     archives=True,
 )
@@ -127,7 +127,7 @@ ARCHIVING = replace(CLEANING, name="archival beside stale writers", cleans=False
 ARCHIVING_ONCE = replace(ARCHIVING, name="archival beside stale writers, no retries", tries=1)
 COMPACTING = Scenario(
     "compaction and cleaning",
-    (upsert(BOTH), prepped(SECOND_KEY)),
+    (upsert(BOTH), sql_writer(SECOND_KEY)),
     compacts=True,
     cleans=True,
 )
@@ -135,7 +135,7 @@ COMPACTING_ALONE = replace(COMPACTING, name="compaction", cleans=False)
 COMPACTING_ONCE = replace(COMPACTING_ALONE, name="compaction, no retries", tries=1)
 CLUSTERING = Scenario(
     "in-bucket clustering",
-    (prepped(BOTH), upsert(SECOND_KEY)),
+    (sql_writer(BOTH), upsert(SECOND_KEY)),
     Policy.FENCE,
     is_clustering=True,
 )
@@ -150,7 +150,7 @@ CLUSTERING_FLINK = Scenario(
 )
 KEYED = Scenario(
     "clustering by keys, beside batch and SQL writers",
-    (upsert(BOTH), prepped(SECOND_KEY)),
+    (upsert(BOTH), sql_writer(SECOND_KEY)),
     is_clustering=True,
     has_buckets=False,
 )
@@ -179,14 +179,14 @@ KEYED_FAULTS = Scenario(
 )
 ROLLING = Scenario(
     "clustering by keys, writers that roll back what they saw pending",
-    (rolling(BOTH), rolling(SECOND_KEY)),
+    (rolling_writer(BOTH), rolling_writer(SECOND_KEY)),
     is_clustering=True,
     has_buckets=False,
     is_orderly=True,
 )
 GIVEN_PLAN = Scenario(
     "a writer's clustering plan, beside writers that roll back what they saw pending",
-    (rolling(BOTH), rolling(SECOND_KEY)),
+    (rolling_writer(BOTH), rolling_writer(SECOND_KEY)),
     is_clustering=True,
     has_buckets=False,
     is_given=True,
@@ -194,7 +194,7 @@ GIVEN_PLAN = Scenario(
 GIVEN_PLAN_SEEN_EARLY = replace(
     GIVEN_PLAN,
     name="a writer's clustering plan, seen by a writer before its instant exists",
-    writers=(replace(rolling(BOTH), loads_early=True),),
+    writers=(replace(rolling_writer(BOTH), loads_early=True),),
 )
 FLINK_STATE = Scenario(
     "clustering by keys, and Flink with locations in its state",
@@ -237,12 +237,17 @@ LARGE = (
     COMPACTING,
     COMPACTING_ALONE,
     replace(
-        ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3
+        ROLLING,
+        name=f"{ROLLING.name}, three of them",
+        writers=(*ROLLING.writers, rolling_writer(NEW_PARTITION)),
+        tries=3,
     ),
     replace(
-        GIVEN_PLAN, name=f"{GIVEN_PLAN.name}, two batches", writers=(rolling(BOTH, SECOND_KEY), rolling(FIRST_KEY))
+        GIVEN_PLAN,
+        name=f"{GIVEN_PLAN.name}, two batches",
+        writers=(rolling_writer(BOTH, SECOND_KEY), rolling_writer(FIRST_KEY)),
     ),
-    replace(KEYED, name=f"{KEYED.name}, two batches", writers=(prepped(BOTH, SECOND_KEY), upsert(BOTH, FIRST_KEY))),
+    replace(KEYED, name=f"{KEYED.name}, two batches", writers=(sql_writer(BOTH, SECOND_KEY), upsert(BOTH, FIRST_KEY))),
     replace(KEYED, name=f"{KEYED.name}, a crash", faults=Faults(crashes=1, expiries=1), attempts=2, cleans=True),
 )
 # Scenarios in which a writer's behaviour breaks every protocol of ours.

@@ -114,7 +114,7 @@ class State(NamedTuple):
     faults: Faults = Faults()
 
 
-Label = tuple[object, ...]  # A sentence with placeholders, and their values.
+Label = tuple[object, ...]  # A label of a step: a sentence with placeholders, and their values.
 Step = tuple[Label, State]
 Steps = Iterator[Step]
 

@@ -32,7 +32,7 @@ def test_the_protocol_holds_in_larger_bounds(name: str) -> None:
     assert found.violation is None, str(found)
 
 
-def test_the_scenarios_reach_what_they_are_about() -> None:
+def test_the_scenarios_reach_the_steps_that_they_are_made_for() -> None:
     """A search that never gets to a fence proves nothing about fences."""
     if len(TAKEN) < len(HOLDS):
         pytest.skip("the searches have not all been run, or not in this process")

@@ -31,7 +31,7 @@ def at(time: int) -> str:
     return f"2026{time:013}"
 
 
-def ours(time: int, what: What, instant: int = 0, **more: object) -> Event:
+def our_event(time: int, what: What, instant: int = 0, **more: object) -> Event:
     return Event(at(time), what, at(instant) if instant else "", **more)  # type: ignore[arg-type]
 
 
@@ -40,29 +40,29 @@ def expansion(*, instant: int = 10, locked: int = 20) -> list[Event]:
     content = metadata("BUCKET_RESCALE", LOW, HIGH, replaced=(OLD,))
     return [
         *of_instant(at(instant), "replacecommit", content, completed_at=at(locked + 4)),
-        ours(locked, What.LOCKED, by="job 1"),
-        ours(locked + 1, What.LOOKED, instant),
+        our_event(locked, What.LOCKED, by="job 1"),
+        our_event(locked + 1, What.LOOKED, instant),
         Event(at(locked + 2), What.CONFIG_WRITTEN, BASELINE, number=1),
-        ours(locked + 3, What.CONFIG_WRITTEN, instant, number=2),
-        ours(locked + 5, What.UNLOCKED, by="job 1"),
+        our_event(locked + 3, What.CONFIG_WRITTEN, instant, number=2),
+        our_event(locked + 5, What.UNLOCKED, by="job 1"),
     ]
 
 
 BEFORE = upsert(1, 2, OLD)
 AFTER = upsert(40, 41, LOW, HIGH)
 STALE = upsert(30, 31, OLD)
-INCIDENT = ours(32, What.INCIDENT, 30)
+INCIDENT = our_event(32, What.INCIDENT, 30)
 REPAIR = [
-    ours(50, What.LOCKED, by="job 2"),
-    ours(51, What.REPAIRED, 30),
-    ours(52, What.UNLOCKED, by="job 2"),
+    our_event(50, What.LOCKED, by="job 2"),
+    our_event(51, What.REPAIRED, 30),
+    our_event(52, What.UNLOCKED, by="job 2"),
 ]
 FENCE = [
     *of_instant(at(30), "deltacommit", inflight_at=at(31)),
-    ours(32, What.LOCKED, by="job 1"),
-    ours(33, What.FENCED, 30),
-    ours(34, What.ROLLED_BACK, 30),
-    ours(35, What.UNLOCKED, by="job 1"),
+    our_event(32, What.LOCKED, by="job 1"),
+    our_event(33, What.FENCED, 30),
+    our_event(34, What.ROLLED_BACK, 30),
+    our_event(35, What.UNLOCKED, by="job 1"),
 ]
 
 
@@ -75,37 +75,37 @@ FENCE = [
         pytest.param([*expansion(), *STALE, INCIDENT], id="a stale commit whose incident is open"),
         pytest.param([*expansion(), *FENCE, *AFTER], id="a fenced write"),
         pytest.param(
-            [*expansion(), *FENCE, ours(60, What.LATE_FILES_REMOVED, 30), ours(61, What.ARCHIVED, 30)],
+            [*expansion(), *FENCE, our_event(60, What.LATE_FILES_REMOVED, 30), our_event(61, What.ARCHIVED, 30)],
             id="archival after the late files were removed",
         ),
         pytest.param(
-            [*expansion(), *upsert(30, 31, LOW), ours(32, What.JUDGED, 30)],
+            [*expansion(), *upsert(30, 31, LOW), our_event(32, What.JUDGED, 30)],
             id="a small write to an old bucket, whose keys were looked at",
         ),
         pytest.param(
             [
-                ours(3, What.RESUMED),
+                our_event(3, What.RESUMED),
                 *upsert(4, 5, OLD, is_flink=True),
-                ours(6, What.STOPPED),
+                our_event(6, What.STOPPED),
                 *expansion(),
-                ours(28, What.RESUMED),
+                our_event(28, What.RESUMED),
                 *upsert(30, 31, LOW, HIGH, is_flink=True),
             ],
             id="a hand-over from Flink and back",
         ),
         pytest.param(
-            [*expansion(), *upsert(15, 22, OLD), ours(60, What.INCIDENT, 15)],
+            [*expansion(), *upsert(15, 22, OLD), our_event(60, What.INCIDENT, 15)],
             id="a commit that slipped in while the lock was lost, and was found",
         ),
         pytest.param(
             [
                 *of_instant(at(5), "replacecommit", {"operationType": "BUCKET_RESCALE"}),
-                ours(6, What.LOCKED, by="job 1"),
+                our_event(6, What.LOCKED, by="job 1"),
                 Event(at(6), What.CONFIG_WRITTEN, BASELINE, number=1),
-                ours(6, What.CONFIG_WRITTEN, 5, number=2),
-                ours(7, What.CONFIG_REMOVED, 5),
-                ours(8, What.ROLLED_BACK, 5),
-                ours(9, What.UNLOCKED, by="job 1"),
+                our_event(6, What.CONFIG_WRITTEN, 5, number=2),
+                our_event(7, What.CONFIG_REMOVED, 5),
+                our_event(8, What.ROLLED_BACK, 5),
+                our_event(9, What.UNLOCKED, by="job 1"),
                 *expansion(),
             ],
             id="an attempt that was undone, and the next one",
@@ -125,7 +125,7 @@ def test_a_legal_history_violates_no_rule(history: list[Event]) -> None:
         ),
         pytest.param([*expansion(), *upsert(22, 40, LOW, HIGH)], "while job 1 held the lock", id="started in our lock"),
         pytest.param(
-            [*of_instant(at(30), "deltacommit", is_flink=True), ours(33, What.ROLLED_BACK, 30, by="job 1")],
+            [*of_instant(at(30), "deltacommit", is_flink=True), our_event(33, What.ROLLED_BACK, 30, by="job 1")],
             "job 1 rolled it back",
             id="a dead Flink job's instant rolled back",
         ),
@@ -140,13 +140,13 @@ def test_a_legal_history_violates_no_rule(history: list[Event]) -> None:
             [
                 *expansion(),
                 *FENCE,
-                ours(36, What.LATE_FILES_REMOVED, 30),
+                our_event(36, What.LATE_FILES_REMOVED, 30),
                 *of_instant(at(30), "deltacommit", is_flink=True),
             ],
             "is a Flink job's, and was fenced",
             id="a Flink job fenced",
         ),
-        pytest.param([ours(3, What.RESUMED), *expansion()], "while a Flink job might run", id="beside Flink"),
+        pytest.param([our_event(3, What.RESUMED), *expansion()], "while a Flink job might run", id="beside Flink"),
         pytest.param(
             [*of_instant(at(3), "deltacommit", is_flink=True), *expansion()],
             "while Flink's instant",
@@ -175,12 +175,12 @@ def test_a_legal_history_violates_no_rule(history: list[Event]) -> None:
             id="cleaned before it was noticed",
         ),
         pytest.param(
-            [*expansion(), *STALE, INCIDENT, ours(45, What.ARCHIVED, 1), *REPAIR],
+            [*expansion(), *STALE, INCIDENT, our_event(45, What.ARCHIVED, 1), *REPAIR],
             "while the incident of instant",
             id="archived beside an incident",
         ),
         pytest.param(
-            [*expansion(), *FENCE, ours(61, What.ARCHIVED, 30)],
+            [*expansion(), *FENCE, our_event(61, What.ARCHIVED, 30)],
             "whose late files were not removed for good",
             id="archived past a fence",
         ),
@@ -209,7 +209,7 @@ def without(what: What) -> list[Event]:
             id="config first",
         ),
         pytest.param(
-            [*expansion(), ours(22, What.LOCKED, by="job 2"), ours(60, What.UNLOCKED, by="job 2")],
+            [*expansion(), our_event(22, What.LOCKED, by="job 2"), our_event(60, What.UNLOCKED, by="job 2")],
             "while job 1 held it",
             id="two holders",
         ),
@@ -222,11 +222,11 @@ def test_an_expansion_that_leaves_out_a_step_violates_a_rule(history: list[Event
 def test_a_rollback_that_leaves_the_config_is_told() -> None:
     history = [
         *of_instant(at(10), "replacecommit", {"operationType": "BUCKET_RESCALE"}),
-        ours(20, What.LOCKED, by="job 1"),
+        our_event(20, What.LOCKED, by="job 1"),
         Event(at(21), What.CONFIG_WRITTEN, BASELINE, number=1),
-        ours(22, What.CONFIG_WRITTEN, 10, number=2),
-        ours(23, What.UNLOCKED, by="job 1"),
-        ours(24, What.ROLLED_BACK, 10),
+        our_event(22, What.CONFIG_WRITTEN, 10, number=2),
+        our_event(23, What.UNLOCKED, by="job 1"),
+        our_event(24, What.ROLLED_BACK, 10),
     ]
     assert violations(history) == [f"Instant {at(10)} was rolled back while its hashing config was there."]
 

@@ -191,7 +191,7 @@ def _check(state: State, setting: Setting, index: int) -> Steps:
     text = "Writer {} finds that instant {} conflicts with instant {}, gives it up and tries again"
     if setting.scenario.writers[index].kind is Kind.PREPPED:
         text += " with the same prepped records"
-    yield (text + ".", index, writer.instant, other), _again(state, setting, index)
+    yield (text + ".", index, writer.instant, other), _begin_again(state, setting, index)
 
 
 def conflict(state: State, writer: Writer, setting: Setting) -> int:
@@ -239,10 +239,10 @@ def failed(state: State, setting: Setting, index: int) -> Step:
     """
     writer = state.writers[index]
     text = "Writer {} fails, since instant {} was rolled back, and runs its batch again."
-    return (text, index, writer.instant), _again(state, setting, index)
+    return (text, index, writer.instant), _begin_again(state, setting, index)
 
 
-def _again(state: State, setting: Setting, index: int) -> State:
+def _begin_again(state: State, setting: Setting, index: int) -> State:
     writer = state.writers[index]
     tries = writer.tries + 1
     if tries >= setting.scenario.tries:

@@ -15,12 +15,12 @@ def share() -> None:
     make = default.create_ssl_context
 
     @cache
-    def shared(trust_env: bool, *_environment: str | None) -> Any:
+    def shared_context(trust_env: bool, *_environment: str | None) -> Any:
         return make(trust_env=trust_env)
 
     def context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> Any:
         if verify is True and cert is None:
-            return shared(trust_env, *(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+            return shared_context(trust_env, *(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
         return make(verify, cert, trust_env)
 
     default.create_ssl_context = context

@@ -19,8 +19,8 @@ from pathlib import Path
 _SPARK = importlib.util.find_spec("pyspark")
 _INSTALLATION = hashlib.sha256(f"{_SPARK.origin} {version('pyspark')}".encode() if _SPARK else b"").hexdigest()[:16]
 ARCHIVE = Path(tempfile.gettempdir()) / f"groundskeeper-classes-{_INSTALLATION}.jsa"
-# A JVM with other jars would print at each start that it cannot use the archive. A JVM that is told of a missing
-# archive would not use the archive of Java's own classes either.
+# A JVM with other jars would print at each start that it cannot use the archive. If the option named a
+# missing archive, a JVM would not use the archive of Java's own classes either.
 JVM_OPTIONS = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off" if ARCHIVE.exists() else ""
 
 

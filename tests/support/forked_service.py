@@ -147,7 +147,7 @@ def _serve(asked: socket.socket) -> None:
                 for each in (woken, waking, ended, *endings.values()):
                     os.close(each)
                 asked.close()
-                _become(json.loads(text), stdout, stderr)
+                _run_program(json.loads(text), stdout, stderr)
             endings[pid] = ended
             os.close(stdout)
             os.close(stderr)
@@ -164,7 +164,7 @@ def _tell_of_ended(endings: dict[int, int]) -> None:
             os.close(endings.pop(pid))
 
 
-def _become(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
+def _run_program(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
     code = 1
     try:
         signal.set_wakeup_fd(-1)

@@ -14,17 +14,17 @@ _VARIABLE = "TESTS_SHARED_TABLES"
 
 def share() -> None:
     """Makes the folder for the processes that this one is about to start, which inherit its name."""
-    os.environ[_VARIABLE] = str(_made())
+    os.environ[_VARIABLE] = str(_new_folder())
 
 
 @cache
 def folder() -> Path:
     """Returns the folder of the run; a process that runs alone makes its own."""
     shared = os.environ.get(_VARIABLE)
-    return Path(shared) if shared else _made()
+    return Path(shared) if shared else _new_folder()
 
 
-def _made() -> Path:
+def _new_folder() -> Path:
     path = tempfile.mkdtemp(prefix="tables-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return Path(path)

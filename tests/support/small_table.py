@@ -66,7 +66,7 @@ _RESTORE = {
 }
 
 
-def _or_null(schema: Any) -> list[Any]:
+def _nullable(schema: Any) -> list[Any]:
     return ["null", schema]
 
 
@@ -74,14 +74,14 @@ _ARCHIVED = {
     "type": "record",
     "name": "HoodieArchivedMetaEntry",
     "fields": [
-        {"name": "hoodieReplaceCommitMetadata", "type": _or_null(_COMMIT)},
-        {"name": "hoodieCommitMetadata", "type": _or_null("HoodieReplaceCommitMetadata")},
-        {"name": "hoodieCleanMetadata", "type": _or_null(_CLEAN)},
+        {"name": "hoodieReplaceCommitMetadata", "type": _nullable(_COMMIT)},
+        {"name": "hoodieCommitMetadata", "type": _nullable("HoodieReplaceCommitMetadata")},
+        {"name": "hoodieCleanMetadata", "type": _nullable(_CLEAN)},
         {
             "name": "hoodieRollbackMetadata",
-            "type": _or_null({**_ROLLBACK, "fields": [_ROLLBACK["fields"][0]]}),
+            "type": _nullable({**_ROLLBACK, "fields": [_ROLLBACK["fields"][0]]}),
         },
-        *({"name": name, "type": _or_null("string")} for name in ("commitTime", "actionType", "actionState")),
+        *({"name": name, "type": _nullable("string")} for name in ("commitTime", "actionType", "actionState")),
     ],
 }
 
@@ -126,8 +126,8 @@ class SmallTable:
     def begin(
         self, instant: str, action: str = "deltacommit", *, heartbeat: float | None = None, flink: bool = False
     ) -> None:
-        """`heartbeat` is the time of the writer's last one, in seconds since the epoch. Spark writes a workload profile
-        into the inflight file, Flink nothing."""
+        """`heartbeat` is the time of the writer's last heartbeat, in seconds since the epoch. Spark writes a workload
+        profile into the inflight file, Flink nothing."""
         (self.timeline / f"{instant}.{action}.requested").touch()
         is_of_version_6 = action == "commit" and self.version < 8
         inflight = f"{instant}.inflight" if is_of_version_6 else f"{instant}.{action}.inflight"
@@ -155,9 +155,9 @@ class SmallTable:
         modified: float | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time,
-        from version 8 on (by default the instant plus one); `modified` when the timeline file was written, for version
-        6."""
+        """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time in
+        table version 8 or later (by default the instant plus one); `modified` when the timeline file was written, for
+        version 6."""
         stats: dict[str, list[dict[str, Any]]] = {}
         for partition, of_partition in (files or {}).items():
             for name, size in of_partition.items():

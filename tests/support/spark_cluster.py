@@ -129,7 +129,7 @@ def children(parents: Collection[int]) -> list[int]:
 
 
 def command_line(pid: int) -> bytes:
-    """Empty if the process is gone."""
+    """Returns the command line of a process; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -31,33 +31,33 @@ def powerless(*command: str) -> list[str]:
 @contextmanager
 def immutable(folder: Path) -> Iterator[None]:
     """Lets nobody create or remove anything directly in the folder (EPERM); folders below it are not affected."""
-    _do("chattr", "+i", str(folder))
+    _run("chattr", "+i", str(folder))
     try:
         yield
     finally:
-        _do("chattr", "-i", str(folder))
+        _run("chattr", "-i", str(folder))
 
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """Makes all writes below the folder fail with EROFS."""
-    _do("mount", "--bind", str(folder), str(folder))
+    _run("mount", "--bind", str(folder), str(folder))
     try:
-        _do("mount", "-o", "remount,ro,bind", str(folder))
+        _run("mount", "-o", "remount,ro,bind", str(folder))
         yield
     finally:
-        _do("umount", "--lazy", str(folder))
+        _run("umount", "--lazy", str(folder))
 
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
     """Mounts a small file system, which is soon full (ENOSPC), and removes it with its content afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    _do("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
+    _run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
     try:
         yield
     finally:
-        _do("umount", "--lazy", str(folder))
+        _run("umount", "--lazy", str(folder))
 
 
 def fill(folder: Path) -> None:
@@ -69,7 +69,7 @@ def fill(folder: Path) -> None:
             return
 
 
-def _do(*command: str) -> None:
+def _run(*command: str) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except FileNotFoundError:

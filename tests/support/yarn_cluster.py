@@ -113,7 +113,7 @@ class Cluster:
 
     def kill_node(self, number: int) -> None:
         """Sends SIGKILL to a node manager and its containers, as after a loss of its machine."""
-        for pid in (self.nodes[number].pid, *self._below(number)):
+        for pid in (self.nodes[number].pid, *self._descendants(number)):
             _kill(pid)
         self.nodes[number].wait()
 
@@ -133,7 +133,7 @@ class Cluster:
     def kill_application(self, application: str) -> None:
         """Kills an application as its operator does: by the resource manager."""
         httpx.put(
-            f"http://{HOST}:{self._web}/ws/v1/cluster/apps/{application}/state?user.name={_user()}",
+            f"http://{HOST}:{self._web}/ws/v1/cluster/apps/{application}/state?user.name={_user_name()}",
             json={"state": "KILLED"},
             timeout=10,
         ).raise_for_status()
@@ -155,11 +155,11 @@ class Cluster:
         return found
 
     def _containers(self, part: bytes) -> list[int]:
-        below = {pid for number in range(len(self.nodes)) for pid in self._below(number)}
+        below = {pid for number in range(len(self.nodes)) for pid in self._descendants(number)}
         # A container's shell has the same words on its command line.
         return sorted(pid for pid in below if part in (line := command_line(pid)) and b"/bash" not in line[:20])
 
-    def _below(self, number: int) -> list[int]:
+    def _descendants(self, number: int) -> list[int]:
         found: list[int] = []
         parents = {self.nodes[number].pid}
         while parents := set(children(parents)):
@@ -212,7 +212,7 @@ def _write(path: Path, options: Mapping[str, str]) -> None:
     path.write_text(f"<configuration>{''.join(parts)}</configuration>")
 
 
-def _user() -> str:
+def _user_name() -> str:
     return os.environ.get("USER") or os.environ.get("LOGNAME") or "root"
 
 

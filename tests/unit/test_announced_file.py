@@ -39,8 +39,8 @@ def split(folder: Path, *, apart: bool) -> Callable[[], object]:
 
 def compact(folder: Path, *, copies: bool) -> Callable[[], object]:
     chance = random.Random(1)
-    rows = [chunks.wide(key, 5, T0, chance) for key in range(50)]
-    log = data(T1, [chunks.wide(1, 6, T1, chance)], avro=chunks.WIDE)
+    rows = [chunks.wide_row(key, 5, T0, chance) for key in range(50)]
+    log = data(T1, [chunks.wide_row(1, 6, T1, chance)], avro=chunks.WIDE)
     work = chunks.make(folder, chunks.SCHEMA, rows, log)
     return lambda: chunks.compacted(work, folder, 0 if copies else 1 << 40)
 

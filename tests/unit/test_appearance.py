@@ -15,7 +15,7 @@ BEGIN = datetime(2026, 1, 1, 12)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
-def ms(at: datetime) -> int:
+def milliseconds(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1)) / timedelta(milliseconds=1))
 
 
@@ -30,10 +30,10 @@ class Timeline:
 
     def write(self, requested: datetime, completed: datetime, offset: timedelta = 0 * SECOND) -> str:
         instant = instant_of(requested + offset)
-        self.files[f"{instant}.commit.requested"] = ms(requested) + 5
-        self.files[f"{instant}.inflight"] = ms(requested) + 90
+        self.files[f"{instant}.commit.requested"] = milliseconds(requested) + 5
+        self.files[f"{instant}.inflight"] = milliseconds(requested) + 90
         ends = f"_{instant_of(completed + offset)}" if self.version >= 8 else ""
-        self.files[f"{instant}{ends}.commit"] = ms(completed) + 20
+        self.files[f"{instant}{ends}.commit"] = milliseconds(completed) + 20
         return instant
 
     def commit(self, offset: timedelta = 0 * SECOND, *, seconds: float = 1.5) -> str:
@@ -45,12 +45,14 @@ class Timeline:
 
     def copied(self, names: list[str], *, each: float) -> Timeline:
         copy = Timeline(version=self.version)
-        at = ms(BEGIN + 24 * HOUR)
+        at = milliseconds(BEGIN + 24 * HOUR)
         copy.files = {name: at + round(number * each * 1000) for number, name in enumerate(names)}
         return copy
 
 
-def test_times_that_ascend_are_found_in_order_like_by_the_whole_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shortcut_for_ascending_times_has_the_result_of_the_full_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     chance = random.Random(7)
     timelines = []
     for _ in range(400):
@@ -67,7 +69,7 @@ def test_times_that_ascend_are_found_in_order_like_by_the_whole_comparison(monke
     assert 20 < sum(map(bool, found)) < 380
 
 
-def test_a_request_before_one_that_appeared_after_its_completion_goes_back() -> None:
+def test_an_instant_that_appears_later_but_is_requested_earlier_is_found_as_late() -> None:
     timeline = Timeline()
     for _ in range(4):
         timeline.commit()

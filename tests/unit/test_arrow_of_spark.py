@@ -91,7 +91,7 @@ def test_arrays_without_required_fields_are_not_changed() -> None:
     assert without_hidden_nulls(array) is array
 
 
-def sent(array: pa.Array) -> pa.Array:
+def after_ipc(array: pa.Array) -> pa.Array:
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, pa.schema([("column", array.type)])) as writer:
         writer.write_batch(pa.record_batch([array], ["column"]))
@@ -109,7 +109,7 @@ def test_lists_without_any_element_get_offsets(case: str) -> None:
     kind, from_buffers = EMPTY_IN_JAVA[case]
     children = [pa.array([], kind.value_type.field(0).type)]
     inner = from_buffers(kind.value_type, 0, [None, pa.py_buffer(b"")], children=children)
-    array = sent(pa.ListArray.from_buffers(kind, 2, [None, pa.py_buffer(bytes(12))], children=[inner]))
+    array = after_ipc(pa.ListArray.from_buffers(kind, 2, [None, pa.py_buffer(bytes(12))], children=[inner]))
     assert array.values.buffers()[1].size == 0
 
     found = of_type(array, kind)

@@ -160,15 +160,15 @@ def test_a_commit_is_reported_although_the_jvm_has_died_right_after_it(
     spark = FakeSpark()
 
     def commits(_: JobContext) -> Result:
-        spark.sparkContext.setLocalProperty = _raise_dead
-        spark.sparkContext.statusTracker = _raise_dead
+        spark.sparkContext.setLocalProperty = _raise_network_error
+        spark.sparkContext.statusTracker = _raise_network_error
         return Result(Outcome.SUCCEEDED, instants=("20260101000000000",), details=KindResult())
 
     result = run(spark, lambda: HeartbeatAnswer.CONTINUE, commits)
     assert (result.outcome, result.instants) == (Outcome.SUCCEEDED, ("20260101000000000",))
 
 
-def _raise_dead(*_: object) -> None:
+def _raise_network_error(*_: object) -> None:
     raise Py4JNetworkError("An error occurred while trying to connect to the Java server")
 
 
@@ -375,7 +375,7 @@ def test_a_standby_neither_announces_itself_nor_takes_a_job_until_it_is_called(m
 def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_table(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(*_: object) -> Result:
+    def fail_with_secrets(*_: object) -> Result:
         raise ZeroDivisionError("'correct horse' and 'battery staple' are no passwords for /lake/orders")
 
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
@@ -384,7 +384,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
-    monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
+    monkeypatch.setitem(attempts.RUN, PLAN.kind, fail_with_secrets)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}
     table = Table("/lake/orders", "orders", lock=TableLock(DYNAMODB[0], secrets))
     service: Any = FakeService(replace(PLAN, table=table))

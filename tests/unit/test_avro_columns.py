@@ -145,7 +145,7 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
 @pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60)
-def test_generated_records_come_back(data: st.DataObject) -> None:
+def test_generated_records_are_decoded_to_the_same_values(data: st.DataObject) -> None:
     columns = [data.draw(optional(COLUMN)) for _ in range(data.draw(st.integers(1, 4)))]
     schema = record(*((f"c{number}", kind) for number, (kind, _) in enumerate(columns)))
     row = st.fixed_dictionaries({f"c{number}": values for number, (_, values) in enumerate(columns)})

@@ -227,7 +227,7 @@ def test_a_base_file_that_vanishes_meanwhile_is_a_storage_error(tmp_path: Path) 
         read_sample(open_storage(str(tmp_path), {}), [slice_of("p", f"00000001{TAIL}")])
 
 
-def test_a_profile_survives_json() -> None:
+def test_a_profile_is_the_same_after_json() -> None:
     profile = TableProfile(
         table_type=TableType.MERGE_ON_READ,
         table_version=9,

@@ -187,8 +187,8 @@ def test_a_bounded_number_of_unknown_folders_is_listed(monkeypatch: pytest.Monke
 def copies(
     known: dict[str, list[str]], listed: dict[str, list[str]], *, by_metadata: bool = True, **on_timeline: list[str]
 ) -> set[str]:
-    """Returns the strays of a table whose metadata table lists the `known` files, and its storage the `listed`. The
-    timeline has commits with the paths of their files, such as `of_2`."""
+    """Returns the strays: base files that are copies or that no commit has written. The metadata table lists the
+    `known` files, the storage has the `listed` ones, and `on_timeline` are commits with the paths of their files."""
     partitions = {"files"} if by_metadata else set[str]()
     table: Any = SimpleNamespace(metadata_partitions=partitions, has_logs_named_by_slice=False)
     with ExitStack() as opened:

@@ -165,13 +165,13 @@ def test_checks_that_could_not_be_made_are_one_finding_that_closes_with_the_last
 def test_a_check_that_fails_is_made_once_more_with_the_table_as_it_is_by_then() -> None:
     tried: list[Examined] = []
 
-    def once(examined: Examined) -> Iterator[Finding]:
+    def fail_once(examined: Examined) -> Iterator[Finding]:
         tried.append(examined)
         if len(tried) == 1:
             raise HudiError("a file was cleaned meanwhile")
         yield from ()
 
-    assert of_table({"lock": once}).checked == ("lock",)
+    assert of_table({"lock": fail_once}).checked == ("lock",)
     assert tried[0] is not tried[1]
 
 

@@ -49,11 +49,11 @@ def test_an_id_never_leads_to_another_path(given: str, sent: str) -> None:
 def test_the_client_accepts_enum_values_and_members_of_a_later_service() -> None:
     answer = b'{"id": "inc_1", "kind": "later", "more": 1}'
 
-    class Later(msgspec.Struct):
+    class LaterIncident(msgspec.Struct):
         id: str
         kind: models.IncidentKind
 
-    got = msgspec.json.decode(answer, type=Later)
+    got = msgspec.json.decode(answer, type=LaterIncident)
     assert got.kind == "later"
     assert isinstance(got.kind, models.IncidentKind)
     assert got.kind is not models.IncidentKind.STALE_WRITE

@@ -39,7 +39,7 @@ def commits(*offsets: timedelta, version: int = 9, every: timedelta = MINUTES) -
     ]
 
 
-def measured(files: list[Stamped], version: int = 9) -> ClockFrame:
+def frame_of_files(files: list[Stamped], version: int = 9) -> ClockFrame:
     return frame_of(files, version=version, ingestion="deltacommit")
 
 
@@ -56,8 +56,8 @@ def measured(files: list[Stamped], version: int = 9) -> ClockFrame:
         (10 * MINUTES, timedelta()),
     ],
 )
-def test_one_clock_is_followed_wherever_it_is(version: int, offset: timedelta, zone: timedelta) -> None:
-    frame = measured(commits(offset, offset, offset, version=version), version)
+def test_the_offset_of_one_clock_is_measured_in_any_zone(version: int, offset: timedelta, zone: timedelta) -> None:
+    frame = frame_of_files(commits(offset, offset, offset, version=version), version)
 
     assert frame.offset is not None
     assert abs(frame.offset - offset) < SECONDS
@@ -78,7 +78,7 @@ def test_the_frame_is_never_ahead_of_the_writers_clock(offset: int, late: list[f
         for number, seconds in enumerate(late)
         for file in commit(START + number * MINUTES, offset * SECONDS, late=seconds)
     ]
-    frame = measured(files)
+    frame = frame_of_files(files)
 
     assert frame.offset is not None
     assert frame.slowest is not None
@@ -88,7 +88,7 @@ def test_the_frame_is_never_ahead_of_the_writers_clock(offset: int, late: list[f
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_commits_of_two_clocks_in_turn_show_that_the_clocks_disagree(version: int) -> None:
-    frame = measured(commits(*[timedelta(), -90 * SECONDS] * 4, version=version), version)
+    frame = frame_of_files(commits(*[timedelta(), -90 * SECONDS] * 4, version=version), version)
 
     assert frame.disagreement is not None
     assert abs(frame.disagreement.apart - 90 * SECONDS) < SECONDS
@@ -97,14 +97,14 @@ def test_commits_of_two_clocks_in_turn_show_that_the_clocks_disagree(version: in
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_clock_that_was_set_counts_as_one_clock_with_its_new_time(version: int) -> None:
-    forward = measured(commits(*[-HOURS] * 4, *[timedelta()] * 4, version=version), version)
+    forward = frame_of_files(commits(*[-HOURS] * 4, *[timedelta()] * 4, version=version), version)
     assert forward.disagreement is None
     assert forward.offset is not None
     assert abs(forward.offset) < SECONDS
     assert forward.since is not None
     assert forward.since - START >= 4 * MINUTES
 
-    back = measured(commits(*[timedelta()] * 4, *[-HOURS] * 2, version=version), version)
+    back = frame_of_files(commits(*[timedelta()] * 4, *[-HOURS] * 2, version=version), version)
     assert back.disagreement is None
     # The writer's instants precede those on the timeline until the hour is over.
     now = START + 6 * MINUTES
@@ -115,12 +115,12 @@ def test_a_clock_that_was_set_counts_as_one_clock_with_its_new_time(version: int
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_clock_that_was_set_back_is_known_for_two_days(version: int) -> None:
     forward = commits(*[-HOURS] * 4, *[timedelta()] * 4, version=version)
-    assert measured(forward, version).set_back is None
+    assert frame_of_files(forward, version).set_back is None
     slightly = commits(*[timedelta()] * 3, -(MINUTES + 2 * SECONDS), version=version)
-    assert measured(slightly, version).set_back is None
+    assert frame_of_files(slightly, version).set_back is None
 
     files = commits(*[timedelta()] * 4, *[-HOURS] * 3, version=version)
-    back = measured(files, version).set_back
+    back = frame_of_files(files, version).set_back
     assert back is not None
     assert back.instant == instant_of(START + 4 * MINUTES - HOURS)
     assert back.by == 59 * MINUTES
@@ -128,8 +128,8 @@ def test_a_clock_that_was_set_back_is_known_for_two_days(version: int) -> None:
     assert back.instants == 3
 
     healed = [commit(START + hours * HOURS, timedelta(), version=version) for hours in (20, 40, 60)]
-    assert measured([*files, *healed[0], *healed[1]], version).set_back == back
-    assert measured([*files, *chain(*healed)], version).set_back is None
+    assert frame_of_files([*files, *healed[0], *healed[1]], version).set_back == back
+    assert frame_of_files([*files, *chain(*healed)], version).set_back is None
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -140,16 +140,16 @@ def test_a_copied_table_shows_no_clock_but_its_last_instant_is_known(version: in
     chance.shuffle(files)
     copied_at = START + 30 * HOURS
     copies = [Stamped(file.name, copied_at + number * timedelta(milliseconds=7)) for number, file in enumerate(files)]
-    frame = measured(copies, version)
+    frame = frame_of_files(copies, version)
 
     assert frame.disagreement is None
     assert frame.set_back is None
     assert frame.behind(copied_at + SECONDS) == timedelta()
     assert frame.latest is not None
-    # The computed frame is never ahead of that of the writers.
+    # The computed frame is never ahead of the writers' clock.
     assert frame.offset is None or frame.offset <= -8 * HOURS
 
-    later = measured([*copies, *commit(copied_at + HOURS, -8 * HOURS, version=version)], version)
+    later = frame_of_files([*copies, *commit(copied_at + HOURS, -8 * HOURS, version=version)], version)
     assert later.offset is not None
     assert abs(later.offset + 8 * HOURS) < SECONDS
     assert later.disagreement is None
@@ -165,7 +165,7 @@ def test_the_latest_moment_of_a_metadata_table_is_found_among_its_longer_and_spe
 
 def test_modification_times_in_whole_seconds_also_show_the_clock() -> None:
     files = [Stamped(file.name, file.written.replace(microsecond=0)) for file in commits(*[5.5 * HOURS] * 4)]
-    frame = measured(files)
+    frame = frame_of_files(files)
 
     assert frame.offset is not None
     assert frame.slowest is not None
@@ -179,7 +179,7 @@ def test_a_late_file_makes_no_second_clock() -> None:
         *commit(START + 6 * MINUTES, timedelta(), late=9),
         *commit(START + 7 * MINUTES, timedelta()),
     ]
-    frame = measured(files)
+    frame = frame_of_files(files)
 
     assert frame.disagreement is None
     assert frame.offset is not None
@@ -192,21 +192,21 @@ def test_an_instant_that_appears_later_but_has_an_earlier_time_is_found() -> Non
     before, later = commit(ours - MINUTES, timedelta()), commit(ours + MINUTES, timedelta())
     stepped = commit(ours + MINUTES, -10 * MINUTES)
 
-    def found(files: list[Stamped]) -> list[str]:
+    def earlier_instants(files: list[Stamped]) -> list[str]:
         return appeared_before(files, instant_of(ours), ingestion="deltacommit", tolerance=5 * SECONDS)
 
-    assert found([plan, *before, *later]) == []
-    assert found([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
-    # A write that was inflight when ours began rightly has the earlier instant.
-    assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
+    assert earlier_instants([plan, *before, *later]) == []
+    assert earlier_instants([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
+    # A write that was in flight when ours began has an earlier instant than ours, which is no fault.
+    assert earlier_instants([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
     # An upgrade of the table writes the files of completed instants anew.
     anew = [Stamped(each.name, ours + MINUTES + number * SECONDS / 50) for number, each in enumerate(before)]
-    assert found([plan, *anew, *later]) == []
-    assert found([plan, *anew, *later, *stepped]) == [stepped[0].name, stepped[2].name]
+    assert earlier_instants([plan, *anew, *later]) == []
+    assert earlier_instants([plan, *anew, *later, *stepped]) == [stepped[0].name, stepped[2].name]
 
 
 def test_results_say_zone_and_skew() -> None:
-    assert measured(commits(*[-8 * HOURS - MINUTES] * 3)).to_json() == {
+    assert frame_of_files(commits(*[-8 * HOURS - MINUTES] * 3)).to_json() == {
         "utc_offset_seconds": -28860.2,
         "zone_seconds": -28800,
         "ahead_seconds": -60.2,
@@ -218,9 +218,11 @@ def test_results_say_zone_and_skew() -> None:
 
 
 def test_without_commits_nothing_is_known() -> None:
-    assert measured([]) == ClockFrame()
-    assert measured([]).to_json()["utc_offset_seconds"] is None
+    assert frame_of_files([]) == ClockFrame()
+    assert frame_of_files([]).to_json()["utc_offset_seconds"] is None
     assert (
-        measured([Stamped("20261125120000000.clean.requested", START), Stamped("hoodie.properties", START)]).offset
+        frame_of_files(
+            [Stamped("20261125120000000.clean.requested", START), Stamped("hoodie.properties", START)]
+        ).offset
         is None
     )

@@ -27,14 +27,14 @@ def files(*, zone_hours: int = 0) -> dict[str, int]:
     return found
 
 
-def sorted_by(order: CompletionOrder) -> list[int]:
+def numbers_sorted_by(order: CompletionOrder) -> list[int]:
     return sorted(NAMES, key=lambda number: order.key(NAMES[number]))
 
 
 @pytest.mark.parametrize("zone_hours", [0, -5])
-def test_times_of_files_that_were_seen_to_appear_tell_it_in_any_zone(zone_hours: int) -> None:
+def test_original_times_of_files_show_the_order_of_completion_in_any_zone(zone_hours: int) -> None:
     order = CompletionOrder.of(files(zone_hours=zone_hours))
-    assert sorted_by(order) == BY_COMPLETION
+    assert numbers_sorted_by(order) == BY_COMPLETION
     assert all(order.is_known(name) for name in NAMES.values())
 
 
@@ -44,7 +44,7 @@ def test_a_copy_leaves_the_order_of_the_instants(seed: int, milliseconds: int) -
     names = sorted(files())
     Random(seed).shuffle(names)
     order = CompletionOrder.of({name: 1_800_000_000_000 + n * milliseconds for n, name in enumerate(names)})
-    assert sorted_by(order) == BY_INSTANT
+    assert numbers_sorted_by(order) == BY_INSTANT
     assert not any(order.is_known(name) for name in NAMES.values())
 
 
@@ -68,4 +68,4 @@ def test_a_completion_whose_request_is_gone_or_that_stands_alone_is_not_known() 
     alone = {name: time for name, time in files().items() if name.startswith(NAMES[0])}
     assert not CompletionOrder.of(alone).is_known(NAMES[0])
     completed = {name: time for name, time in files().items() if not name.endswith(("requested", "inflight"))}
-    assert sorted_by(CompletionOrder.of(completed)) == BY_INSTANT
+    assert numbers_sorted_by(CompletionOrder.of(completed)) == BY_INSTANT

@@ -1,4 +1,4 @@
-"""What the counts of rows show is a finding with the partitions and the numbers of rows."""
+"""Tests that faults in the counts of rows become findings with the partitions and the numbers of rows."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_no_offset_of_a_footer_is_taken_on_trust(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "pages_are_read"), [("1.0", False), ("2.6", True)])
-def test_pages_are_looked_at_only_if_the_encodings_leave_doubts(
+def test_pages_are_examined_only_if_the_encodings_do_not_decide(
     monkeypatch: pytest.MonkeyPatch, version: str, *, pages_are_read: bool
 ) -> None:
     """Hudi's files have format 1. Pages of single values would take longer to look at than to read."""

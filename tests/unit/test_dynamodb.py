@@ -29,12 +29,12 @@ def test_the_signature_is_that_of_amazons_client(
     monkeypatch: pytest.MonkeyPatch, endpoint: str, region: str, token: str | None
 ) -> None:
     ours = dynamodb._signed(BODY, urlsplit(endpoint).netloc, region, Credentials("AKID", "secret/key", token), NOW)
-    theirs = _theirs(monkeypatch, endpoint, region, token, ours)
+    theirs = _signed_by_amazon(monkeypatch, endpoint, region, token, ours)
     assert ours["authorization"] == theirs["Authorization"]
     assert ours["x-amz-date"] == theirs["X-Amz-Date"]
 
 
-def _theirs(
+def _signed_by_amazon(
     monkeypatch: pytest.MonkeyPatch, endpoint: str, region: str, token: str | None, ours: Mapping[str, str]
 ) -> Mapping[str, str]:
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda **_: NOW.replace(tzinfo=None))

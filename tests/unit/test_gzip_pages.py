@@ -190,7 +190,7 @@ def test_a_filter_finds_rows_by_the_indexes_of_pages() -> None:
         assert pq.read_table(io.BytesIO(content), filters=pc.field("number") == number).equals(ALL.slice(number, 1))
 
 
-def test_the_same_comes_out_however_the_bytes_come() -> None:
+def test_the_compressed_file_does_not_depend_on_the_size_of_the_pieces() -> None:
     table = ALL.select(["number", "more"])
     plain = written(table, 100, compression="none", write_page_index=True)
     for step in (1, 3, 1000, 1 << 30):
@@ -237,7 +237,7 @@ def with_header(**fields: int) -> Callable[[bytearray, bytearray], None]:
     return change
 
 
-def cut(pages: bytearray, end: bytearray) -> None:
+def without_last_byte(pages: bytearray, end: bytearray) -> None:
     del pages[-1]
 
 
@@ -269,7 +269,7 @@ def of_another_file(pages: bytearray, end: bytearray) -> None:
         (with_header(size=-3), "-3 bytes"),
         (with_header(uncompressed=9), "9 before its compression"),
         (with_header(size=10**6, uncompressed=10**6), "the last page is not complete"),
-        (cut, "the last page is not complete"),
+        (without_last_byte, "the last page is not complete"),
         (no_header, "the header of a page"),
         (no_magic, "a file that begins with"),
         (encrypted, "PARE"),
@@ -294,7 +294,7 @@ def test_compressed_pages_are_not_compressed_again() -> None:
 
 
 def test_a_stream_that_fails_fails_the_file_and_an_abandoned_one_says_nothing_more() -> None:
-    class Full(io.RawIOBase):
+    class FullStream(io.RawIOBase):
         def write(self, data: Any) -> int:
             if len(data) > 100:
                 raise OSError(28, "no space is left")
@@ -302,7 +302,7 @@ def test_a_stream_that_fails_fails_the_file_and_an_abandoned_one_says_nothing_mo
 
     table = ALL.select(["wide"])
     for end in ("close", "abandon"):
-        writer = ParquetWriter(Full(), table.schema, NO_ANNOTATIONS, compression="gzip", use_dictionary=False)
+        writer = ParquetWriter(FullStream(), table.schema, NO_ANNOTATIONS, compression="gzip", use_dictionary=False)
         with pytest.raises(OSError, match="no space is left"):
             writer.write_table(table)
         if end == "abandon":
@@ -325,7 +325,7 @@ def test_a_gzip_file_is_compressed_by_isa_l_and_by_pyarrow_where_that_is_missing
         layouts = {codec: parquet_layout.of_file(reader, codec) for codec in (None, "gzip", "zstd")}
     assert layouts[None] == layouts["gzip"]
 
-    def made(codec: str | None) -> bytes:
+    def file_with(codec: str | None) -> bytes:
         out = io.BytesIO()
         with layouts[codec].writer(out) as writer:
             writer.write_table(table)
@@ -339,11 +339,11 @@ def test_a_gzip_file_is_compressed_by_isa_l_and_by_pyarrow_where_that_is_missing
         return out.getvalue()
 
     assert gzip_pages.IS_AVAILABLE
-    assert made("zstd") == by_pyarrow("zstd", parquet_layout.LEVELS["zstd"])
-    assert made(None) == written_like(layouts["gzip"], table)
-    assert len(made(None)) < 1.05 * len(by_pyarrow("gzip", 6))  # Hudi's level
+    assert file_with("zstd") == by_pyarrow("zstd", parquet_layout.LEVELS["zstd"])
+    assert file_with(None) == written_like(layouts["gzip"], table)
+    assert len(file_with(None)) < 1.05 * len(by_pyarrow("gzip", 6))  # Hudi's level
     monkeypatch.setattr(gzip_pages, "IS_AVAILABLE", False)
-    assert made(None) == by_pyarrow("gzip", 3)
+    assert file_with(None) == by_pyarrow("gzip", 3)
 
 
 def written_like(layout: parquet_layout.Layout, table: pa.Table) -> bytes:

@@ -21,7 +21,9 @@ def batch(first: int) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("in_memory", [0, 5000, 1 << 30])
-def test_rows_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
+def test_held_rows_are_returned_as_they_were_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     held = HeldBatches(SCHEMA, in_memory)
     for first in range(0, 500, 100):

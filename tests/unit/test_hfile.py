@@ -1,4 +1,5 @@
-"""Damages of HFiles are found, wherever they are. These files have the form of Hudi's; tests on tables have its own."""
+"""Damage at any place of an HFile is found. These tests write files in the form of Hudi's; other tests use real
+ones."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def times(found: tuple[Archived, ...]) -> list[str]:
     return [each.instant.requested_time for each in found]
 
 
-def has(table: SmallTable, requested: str) -> bool:
+def is_in_history(table: SmallTable, requested: str) -> bool:
     storage = open_storage(str(table.base), {})
     config = read_table_config(storage)
     return is_archived(storage, config, read_timeline(storage, config), requested)
@@ -71,7 +71,7 @@ def test_archived_commits_have_their_metadata(tmp_path: Path, version: int) -> N
     assert written.partitions == ("p",)
     assert (clustered.operation, clustered.replaced) == ("CLUSTER", {"p": (bucket_id(0),)})
     assert cleaned.partitions == ("p",)
-    assert has(table, instant(10))
+    assert is_in_history(table, instant(10))
 
 
 def test_a_file_that_an_archival_left_without_a_manifest_does_not_count(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_file_that_an_archival_left_without_a_manifest_does_not_count(tmp_path
     name = f"{instant(11)}_{instant(12)}_0.parquet"
     (table.timeline / "history" / name).write_bytes(b"PAR1 and no more")
     assert (times(search(table)[0]), search(table)[1]) == ([instant(0), instant(10)], True)
-    assert not has(table, instant(11))
-    assert has(table, instant(10))
+    assert not is_in_history(table, instant(11))
+    assert is_in_history(table, instant(10))
 
 
 def test_the_version_file_names_the_manifest_and_without_it_the_latest_counts(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_version_file_names_the_manifest_and_without_it_the_latest_counts(tm
     version.unlink()
     assert times(search(table)[0]) == [instant(0), instant(10)]
     shutil.rmtree(table.timeline / "history")
-    assert (search(table), has(table, instant(0))) == (((), True), False)
+    assert (search(table), is_in_history(table, instant(0))) == (((), True), False)
 
 
 def test_a_history_that_is_compacted_during_the_read_is_read_again(
@@ -130,7 +130,7 @@ def test_a_damaged_file_hides_only_its_own_instants(tmp_path: Path, version: int
     assert {instant(0), instant(20)} <= set(times(found))
     if version == 9:
         with pytest.raises(FileDamagedError):
-            has(table, instant(10))
+            is_in_history(table, instant(10))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -177,4 +177,4 @@ def test_a_long_history_is_read_as_far_as_it_is_asked_for(tmp_path: Path, versio
     found, is_whole = search(table, instant(10 * (number - 20)))
     assert (len(found), is_whole) == (20, True)
     assert len(search(table)[0]) == number
-    assert has(table, instant(10 * (number - 1)))
+    assert is_in_history(table, instant(10 * (number - 1)))

@@ -48,7 +48,7 @@ def programs(tmp_path: Path) -> Path:
 
 
 def test_the_entry_point_passes_commands_to_groundskeeper(programs: Path) -> None:
-    assert _entered(programs, "worker", "--service", "http://a b") == [
+    assert _run_entrypoint(programs, "worker", "--service", "http://a b") == [
         "groundskeeper",
         "worker",
         "--service",
@@ -71,7 +71,7 @@ def test_the_entry_point_starts_an_executor_as_spark_on_kubernetes_asks_for_it(p
         "SPARK_CONF_DIR": "/opt/spark/conf",
         **{f"SPARK_JAVA_OPT_{number}": f"-Dn={number} x" for number in range(11)},
     }
-    assert _entered(programs, "executor", **asked) == [
+    assert _run_entrypoint(programs, "executor", **asked) == [
         "java",
         *(f"-Dn={number} x" for number in range(11)),
         *("-Xms1024m", "-Xmx1024m", "-cp", "/opt/spark/conf:/jars/*:/spark/jars/*"),
@@ -90,7 +90,7 @@ def test_the_entry_point_starts_a_driver_as_spark_on_kubernetes_asks_for_it(prog
         "SPARK_DRIVER_BIND_ADDRESS": "10.0.0.1",
     }
     of_spark = ("--properties-file", "/opt/spark/conf/spark.properties", "--class", "a.B", "local:///a b.py", "worker")
-    assert _entered(programs, "driver", *of_spark, **asked)[1:] == [
+    assert _run_entrypoint(programs, "driver", *of_spark, **asked)[1:] == [
         *("--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.0.0.1"),
         *("--driver-class-path", "/jars/*", "--driver-java-options", "-XX:+ExitOnOutOfMemoryError"),
         *of_spark,
@@ -107,7 +107,7 @@ def test_the_health_check_asks_the_service_of_the_container(tmp_path: Path) -> N
     assert _health(tmp_path, "tini", "worker", "--service", "http://nowhere") == 0
 
 
-def _entered(programs: Path, *arguments: str, **variables: str) -> list[str]:
+def _run_entrypoint(programs: Path, *arguments: str, **variables: str) -> list[str]:
     ran = subprocess.run(
         [ROOT / ".image" / "entrypoint", *arguments],
         env={"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(programs), **variables},

@@ -179,7 +179,7 @@ def test_a_file_never_gets_more_column_chunks_than_can_be_copied_again(
     assert (len(made.copied), metadata.num_row_groups) == (3, 7)
 
 
-def test_files_without_rows_become_one(tmp_path: Path) -> None:
+def test_files_without_rows_are_joined_to_one_file(tmp_path: Path) -> None:
     slices = tuple(write(tmp_path, name, rows(0, 0), footer=False) for name in "ab")
     made = join(work(tmp_path, slices[0]), slices, "0-1-0")
     assert pq.read_table(tmp_path / "p" / made.written.file_name, partitioning=None).num_rows == 0
@@ -201,7 +201,7 @@ def test_pages_that_are_other_than_the_footer_says_are_left_to_hudi(tmp_path: Pa
     assert not list((tmp_path / "p").glob("*_0-2-0_*"))
 
 
-def test_keys_that_an_error_of_the_copy_exchanges_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_wrong_row_group_is_detected_by_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slices = tuple(write(tmp_path, f"f{first}", rows(first, first + 100)) for first in (0, 100))
     copied = CopyWriter._copied
 

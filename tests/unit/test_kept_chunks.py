@@ -69,7 +69,7 @@ SCHEMA = pa.schema(
 BASE, LOG = f"p/00000000_0-0-0_{T0}.parquet", f"p/.00000000_{T1}.log.1_0-0-0"
 
 
-def wide(key: int, ts: int, instant: str, chance: random.Random) -> Row:
+def wide_row(key: int, ts: int, instant: str, chance: random.Random) -> Row:
     fare = chance.choice([0.0, -0.0, math.nan, 2.5, None])
     more: Row = {
         "fare": fare,
@@ -124,7 +124,7 @@ def test_rows_are_those_of_a_compaction_that_writes_all_of_them(
     codec = ["none", "snappy", "gzip", "zstd"][seed % 4]
     if codec == "gzip" and seed > 4:
         monkeypatch.setattr(gzip_pages, "IS_AVAILABLE", False)
-    rows = [wide(key, 5, T0, chance) for key in range(400)]
+    rows = [wide_row(key, 5, T0, chance) for key in range(400)]
     names = chance.sample(list(MORE), 3)
     newer = [
         {
@@ -134,12 +134,12 @@ def test_rows_are_those_of_a_compaction_that_writes_all_of_them(
             **(
                 {}
                 if chance.random() < 0.5
-                else {name: value for name, value in wide(0, 0, T1, chance).items() if name in names}
+                else {name: value for name, value in wide_row(0, 0, T1, chance).items() if name in names}
             ),
         }
         for each in chance.sample(rows, chance.choice([1, 30, 200]))
     ]
-    inserts = [wide(key, 5, T1, chance) for key in range(900, 900 + chance.choice([0, 3]))]
+    inserts = [wide_row(key, 5, T1, chance) for key in range(900, 900 + chance.choice([0, 3]))]
     log = data(T1, [*newer, *inserts], avro=WIDE)
     options = {
         "row_group_size": chance.choice([77, 400]),
@@ -155,12 +155,12 @@ def test_rows_are_those_of_a_compaction_that_writes_all_of_them(
     told: list[str] = []
     original = kept_chunks.copied
 
-    def noted(*arguments: Any, **more: Any) -> int:
+    def copy_and_record(*arguments: Any, **more: Any) -> int:
         size = original(*arguments, **more)
         told.append("copied")
         return size
 
-    monkeypatch.setattr(kept_chunks, "copied", noted)
+    monkeypatch.setattr(kept_chunks, "copied", copy_and_record)
     copied, file = compacted(work, tmp_path, 0)
     assert told == ["copied"]
     written, other = compacted(work, tmp_path, 1 << 60)
@@ -184,7 +184,7 @@ def chunks_of(path: Path) -> dict[bytes, bytes]:
 
 def test_only_columns_with_changes_are_written_again(tmp_path: Path) -> None:
     chance = random.Random(1)
-    rows = [wide(key, 5, T0, chance) for key in range(300)]
+    rows = [wide_row(key, 5, T0, chance) for key in range(300)]
     log = data(T1, [{**rows[7], META[0]: T1, META[1]: "s", "ts": 6, "fare": -7.5}], avro=WIDE)
     work = make(tmp_path, SCHEMA, rows, log, compression="zstd")
     _, file = compacted(work, tmp_path, 0)
@@ -195,7 +195,7 @@ def test_only_columns_with_changes_are_written_again(tmp_path: Path) -> None:
 
 
 def test_minus_zero_is_another_value(tmp_path: Path) -> None:
-    rows = [wide(key, 5, T0, random.Random(key)) | {"fare": 0.0} for key in range(300)]
+    rows = [wide_row(key, 5, T0, random.Random(key)) | {"fare": 0.0} for key in range(300)]
     work = make(tmp_path, SCHEMA, rows, data(T1, [{**rows[7], "ts": 6, "fare": -0.0}], avro=WIDE))
     _, file = compacted(work, tmp_path, 0)
     assert math.copysign(1, pq.read_table(file, partitioning=None)["fare"][7].as_py()) == -1
@@ -206,7 +206,7 @@ def test_minus_zero_is_another_value(tmp_path: Path) -> None:
     [("another codec", {"compression": {"city": "snappy", "ts": "zstd"}}), ("small row groups", {"row_group_size": 3})],
 )
 def test_files_that_cannot_be_copied_are_written(tmp_path: Path, reason: str, options: dict[str, Any]) -> None:
-    rows = [wide(key, 5, T0, random.Random(key)) for key in range(90)]
+    rows = [wide_row(key, 5, T0, random.Random(key)) for key in range(90)]
     work = make(tmp_path, SCHEMA, rows, data(T1, [{**rows[7], "ts": 6}], avro=WIDE), **options)
     least = 0 if reason == "another codec" else 1000
     _, file = compacted(work, tmp_path, least)
@@ -217,12 +217,12 @@ def test_files_that_cannot_be_copied_are_written(tmp_path: Path, reason: str, op
 def test_a_file_that_turns_out_not_to_be_copyable_halfway_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    rows = [wide(key, 5, T0, random.Random(key)) for key in range(300)]
+    rows = [wide_row(key, 5, T0, random.Random(key)) for key in range(300)]
     work = make(
         tmp_path,
         SCHEMA,
         rows,
-        data(T1, [{**rows[290], "ts": 6}, wide(800, 1, T1, random.Random(1))], avro=WIDE),
+        data(T1, [{**rows[290], "ts": 6}, wide_row(800, 1, T1, random.Random(1))], avro=WIDE),
         row_group_size=100,
     )
     expected, other = compacted(work, tmp_path, 1 << 60)
@@ -243,7 +243,7 @@ def test_a_file_that_turns_out_not_to_be_copyable_halfway_is_written(
 
 
 def test_a_slice_with_deletes_is_written(tmp_path: Path) -> None:
-    rows = [wide(key, 5, T0, random.Random(key)) for key in range(90)]
+    rows = [wide_row(key, 5, T0, random.Random(key)) for key in range(90)]
     work = make(tmp_path, SCHEMA, rows, deleted(T1, 7))
     found, file = compacted(work, tmp_path, 0)
     assert (found.counts.deletes, pq.read_metadata(file).num_rows) == (1, 89)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-# All have other Java hash codes; "Aa" and "BB", which are not here, have the same one.
+# Each of these keys has another Java hash code. Keys such as "Aa" and "BB", which share a hash code, are left out.
 _KEYS = st.lists(st.sampled_from(["", "a", "b", "k1", "k2", "ü", "id:1,day:1", "id:1,day:2"]), max_size=12)
 
 

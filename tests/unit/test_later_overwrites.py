@@ -1,4 +1,4 @@
-"""The overwrites that came after a stale write, by the order and the times of the commits."""
+"""Tests which overwrites count as later than a stale write, by the order and the times of the commits."""
 
 from __future__ import annotations
 
@@ -37,14 +37,19 @@ def test_the_instant_counts_where_the_completion_is_not_known() -> None:
 def test_a_partition_without_any_file_group_in_use_is_overwritten_too() -> None:
     stale = Commit(CompletedWrite("01", "UPSERT", written=frozenset({("p", "f1"), ("q", "f2")})), "02", {}, {}, {}, {})
 
-    def by(operation: str, written: frozenset[tuple[str, str]], emptied: frozenset[str]) -> dict[tuple[str, str], str]:
+    def overwrites_since(
+        operation: str, written: frozenset[tuple[str, str]], emptied: frozenset[str]
+    ) -> dict[tuple[str, str], str]:
         overwrite = Commit(CompletedWrite("03", operation, written), "04", {}, {}, {}, {}, emptied=emptied)
         return since([stale, overwrite], {"01"})
 
-    assert by("INSERT_OVERWRITE", frozenset({("p", "f3")}), frozenset()) == {("01", "p"): "03"}
-    assert by("DELETE_PARTITION", frozenset(), frozenset("q")) == {("01", "q"): "03"}
-    assert by("INSERT_OVERWRITE_TABLE", frozenset(), frozenset()) == {("01", "p"): "03", ("01", "q"): "03"}
-    assert by("UPSERT", frozenset({("p", "f3")}), frozenset("q")) == {}
+    assert overwrites_since("INSERT_OVERWRITE", frozenset({("p", "f3")}), frozenset()) == {("01", "p"): "03"}
+    assert overwrites_since("DELETE_PARTITION", frozenset(), frozenset("q")) == {("01", "q"): "03"}
+    assert overwrites_since("INSERT_OVERWRITE_TABLE", frozenset(), frozenset()) == {
+        ("01", "p"): "03",
+        ("01", "q"): "03",
+    }
+    assert overwrites_since("UPSERT", frozenset({("p", "f3")}), frozenset("q")) == {}
 
 
 def test_a_repair_brings_nothing_back_whose_rows_are_overwritten_before_its_last_commit() -> None:
@@ -57,9 +62,9 @@ def test_a_repair_brings_nothing_back_whose_rows_are_overwritten_before_its_last
     left_out = CompletedWrite("05", "CLUSTER", replaced=frozenset({("q", "f2")}), repaired=("01",))
     last = Commit(left_out, "08", {}, {}, {}, {REPAIRS_KEY: "01", REPAIRED_KEY: "01"})
 
-    def found(*commits: Commit) -> list[str]:
+    def types_of_findings(*commits: Commit) -> list[str]:
         examined: Any = SimpleNamespace(commits=commits, slices=[], table=SimpleNamespace(version=6))
         return [finding.type for finding in overwritten.back(examined)]
 
-    assert found(stale, repair, delete, last) == []
-    assert found(stale, delete, repair, last) == ["overwritten-rows-back"]
+    assert types_of_findings(stale, repair, delete, last) == []
+    assert types_of_findings(stale, delete, repair, last) == ["overwritten-rows-back"]

@@ -16,7 +16,7 @@ from jobs.dataplane.logical_types import Annotations
 from jobs.dataplane.parquet_writer import ParquetWriter
 
 
-def listed(kind: pa.DataType) -> pa.DataType:
+def list_type(kind: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", kind, nullable=False))
 
 
@@ -25,10 +25,10 @@ SINGLE = pa.struct([pa.field("address", pa.string())])
 ROWS = pa.table(
     {
         "id": pa.array(["k1", "k2", "k3"]),
-        "pairs": pa.array([[{"a": 1, "b": "x"}, {"a": 2, "b": None}], [], None], listed(PAIR)),
-        "words": pa.array([["a"], None, ["b", "c"]], listed(pa.string())),
-        "lists": pa.array([[[1, 2], []], None, [[3]]], listed(listed(pa.int32()))),
-        "in_map": pa.array([[("k", [{"a": 4, "b": "z"}])], [], None], pa.map_(pa.string(), listed(PAIR))),
+        "pairs": pa.array([[{"a": 1, "b": "x"}, {"a": 2, "b": None}], [], None], list_type(PAIR)),
+        "words": pa.array([["a"], None, ["b", "c"]], list_type(pa.string())),
+        "lists": pa.array([[[1, 2], []], None, [[3]]], list_type(list_type(pa.int32()))),
+        "in_map": pa.array([[("k", [{"a": 4, "b": "z"}])], [], None], pa.map_(pa.string(), list_type(PAIR))),
         "after": pa.array([1, 2, 3], pa.int32()),
     }
 )
@@ -81,7 +81,7 @@ def test_a_rewritten_file_has_the_form_of_its_input(*, compression: str, are_old
 
 @pytest.mark.parametrize(
     ("kind", "values"),
-    [(listed(SINGLE), [[{"address": "here"}], None, []]), (pa.list_(pa.string()), [["a", None], None, []])],
+    [(list_type(SINGLE), [[{"address": "here"}], None, []]), (pa.list_(pa.string()), [["a", None], None, []])],
     ids=["struct of one field", "elements that may be null"],
 )
 def test_no_list_has_two_levels_beside_one_that_needs_three(kind: pa.DataType, values: list[Any]) -> None:

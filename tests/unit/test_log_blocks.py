@@ -94,15 +94,15 @@ def test_a_block_without_instant_says_so() -> None:
         _ = read(block(3, {}, b""))[0].instant
 
 
-def test_the_number_of_records_is_held_against_the_content() -> None:
-    def of(content: bytes) -> tuple[int, int]:
+def test_the_number_of_records_is_compared_with_the_content() -> None:
+    def avro_range(content: bytes) -> tuple[int, int]:
         written = block(3, INSTANT, content)
         return avro_content(pa.BufferReader(written), read(written)[0])
 
-    assert of(struct.pack(">iii", 3, 1, 0)) == (1, 8)
+    assert avro_range(struct.pack(">iii", 3, 1, 0)) == (1, 8)
     for wrong in (b"", struct.pack(">ii", 2, 0), struct.pack(">iii", 3, 2, 0), struct.pack(">ii", 3, -1)):
         with pytest.raises(NotProvedError):
-            of(wrong)
+            avro_range(wrong)
 
 
 def deletes(*records: tuple[str | None, Any]) -> bytes:

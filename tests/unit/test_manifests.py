@@ -223,14 +223,14 @@ def test_selectors_match_the_pods_and_workers_get_no_secret_of_the_service() -> 
 
 
 def test_the_secrets_are_the_ones_that_the_manifests_name() -> None:
-    printed = dict(line.split("=", 1) for line in _printed("secrets").splitlines())
+    printed = dict(line.split("=", 1) for line in _printed_manifests("secrets").splitlines())
     SecretCipher([printed["GROUNDSKEEPER_SECRET_KEYS"]])
     assert Bearer.parse(printed["GROUNDSKEEPER_ADMIN_TOKEN"])
-    named = set(re.findall(r"\$\{(\w+):\?\}", _printed("compose")))
+    named = set(re.findall(r"\$\{(\w+):\?\}", _printed_manifests("compose")))
     assert set(printed) == named | {"GROUNDSKEEPER_READER_TOKEN"}
 
     url = "postgresql://a:b=c@db/x"
-    printed = dict(line.split("=", 1) for line in _printed("secrets", "--database", url).splitlines())
+    printed = dict(line.split("=", 1) for line in _printed_manifests("secrets", "--database", url).splitlines())
     assert printed["GROUNDSKEEPER_DATABASE"] == url
     service = _deployments()[0]["spec"]["template"]["spec"]["containers"][0]
     references = [each["valueFrom"]["secretKeyRef"] for each in service["env"] if "valueFrom" in each]
@@ -244,14 +244,14 @@ def test_the_secrets_are_the_ones_that_the_manifests_name() -> None:
     )
 
 
-def _printed(*arguments: str) -> str:
+def _printed_manifests(*arguments: str) -> str:
     result = called(["manifests", *arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def _kubernetes(*options: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(_printed("kubernetes", *options)))
+    return list(yaml.safe_load_all(_printed_manifests("kubernetes", *options)))
 
 
 def _of_kind(kind: str, *options: str) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def _deployments(*options: str) -> list[dict[str, Any]]:
 
 
 def _compose(*options: str) -> dict[str, Any]:
-    composed: dict[str, Any] = yaml.safe_load(_printed("compose", *options))
+    composed: dict[str, Any] = yaml.safe_load(_printed_manifests("compose", *options))
     return composed
 
 

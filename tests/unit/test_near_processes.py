@@ -20,7 +20,7 @@ def square(number: int) -> int:
     return number * number
 
 
-def die(number: int) -> int:
+def exit_process(number: int) -> int:
     os._exit(number)
 
 
@@ -62,7 +62,7 @@ def test_a_full_disk_is_told_as_such() -> None:
 
 def test_after_a_process_has_died_there_are_new_ones() -> None:
     with pytest.raises(ProcessDiedError):
-        run_near(die, [(9,)], go_on)
+        run_near(exit_process, [(9,)], go_on)
     assert run_near(square, [(5,)], go_on) == [25]
 
 

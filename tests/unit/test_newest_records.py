@@ -19,7 +19,7 @@ RESET = 0
 
 
 def one_by_one(versions: list[Version]) -> dict[int, int]:
-    """`BufferedRecordMergerFactory.EventTimeRecordMerger` of Hudi 1.2.0; an ordering value 0 is the default."""
+    """Merges as `BufferedRecordMergerFactory.EventTimeRecordMerger` of Hudi 1.2.0; 0 is the default ordering value."""
     found: dict[int, int] = {}
     for place, (key, value, delete, in_block) in enumerate(versions):
         if key not in found:
@@ -75,7 +75,7 @@ def test_the_newest_by_commit_time_is_the_last(versions: list[Version]) -> None:
 
 
 def before_1_0(versions: list[Version]) -> dict[int, int]:
-    """`HoodieMergedLogRecordScanner` of Hudi 0.15 with `OverwriteWithLatestAvroPayload`."""
+    """Merges as `HoodieMergedLogRecordScanner` of Hudi 0.15 does with `OverwriteWithLatestAvroPayload`."""
     found: dict[int, int] = {}
     for place, (key, value, _, in_block) in enumerate(versions):
         _, existing, _, was_in_block = versions[found[key]] if key in found else (key, value, False, False)

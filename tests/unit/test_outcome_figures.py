@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.benchmarks.beside.outcome_figures import Figures, settled_inline, tell_verdict, verdict
-from tests.benchmarks.beside.zipf_load import Does, reads_per_day, schedule
+from tests.benchmarks.beside.zipf_load import EventKind, reads_per_day, schedule
 from tests.benchmarks.outcome import Result
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def test_a_run_adds_the_variants_that_an_earlier_one_lacks(tmp_path: Path) -> No
 
 
 def test_tables_are_read_as_often_as_their_owners_declare() -> None:
-    events = schedule(8, 86_400.0, {Does.WRITE: 2.0, Does.QUERY: 3.0}, seed=1)
-    assert events == schedule(8, 86_400.0, {Does.WRITE: 2.0, Does.QUERY: 3.0}, seed=1)
+    events = schedule(8, 86_400.0, {EventKind.WRITE: 2.0, EventKind.QUERY: 3.0}, seed=1)
+    assert events == schedule(8, 86_400.0, {EventKind.WRITE: 2.0, EventKind.QUERY: 3.0}, seed=1)
     for table, declared in enumerate(reads_per_day(8, 3.0, seed=1)):
-        read = sum(each.table == table for each in events if each.does is Does.QUERY)
+        read = sum(each.table == table for each in events if each.kind is EventKind.QUERY)
         assert read == pytest.approx(declared, rel=0.1)

@@ -31,11 +31,11 @@ def _sent(url: str, call: Call[Any]) -> Any:
 
 
 def _sent_in_a_loop(url: str, call: Call[Any]) -> Any:
-    async def sent() -> Any:
+    async def send() -> Any:
         async with patience.PatientAsyncClient(url, retries=ONCE) as client:
             return await client.send(call)
 
-    return asyncio.run(sent())
+    return asyncio.run(send())
 
 
 @contextmanager

@@ -11,13 +11,13 @@ def family(slices: int, outputs: int, *, size: int = 1024 * MIB, logs: bool = Fa
     return FamilySize((SliceSize(size, logs),) * slices, outputs)
 
 
-def test_one_rehash_wins_where_there_are_families_for_all_cores() -> None:
+def test_one_rehash_is_cheaper_where_there_are_families_for_all_cores() -> None:
     best, other = costs([family(3, 2)] * 16, 4)
     assert (best.way, best.bytes_read, best.tasks) == (Way.ONE_REHASH, 48 * 1024 * MIB, 16)
     assert (other.way, other.bytes_read) == (Way.THROUGH_MULTIPLE, 2 * best.bytes_read)
 
 
-def test_the_way_through_the_multiple_wins_with_one_family_on_many_cores() -> None:
+def test_the_way_through_the_common_multiple_is_cheaper_with_one_family_on_many_cores() -> None:
     best, other = costs([family(5, 8)], 16)
     assert (best.way, best.tasks) == (Way.THROUGH_MULTIPLE, 5 + 8)
     # Each task of the other way reads all rows.

@@ -13,7 +13,7 @@ from jobs.dataplane.replaced_rows import Replacement
 SCHEMA = pa.schema([("key", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
 
 
-def chunk(first: int, rows: int) -> pa.RecordBatch:
+def batch_of(first: int, rows: int) -> pa.RecordBatch:
     numbers = range(first, first + rows)
     columns = [[f"k{n}" for n in numbers], list(numbers), [[str(n)] * (n % 3) for n in numbers]]
     return pa.record_batch([pa.array(each, field.type) for each, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
@@ -23,7 +23,7 @@ def chunk(first: int, rows: int) -> pa.RecordBatch:
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_rows_are_taken_in_the_order_of_their_places(sizes: list[int], count: int) -> None:
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
-    table = pa.Table.from_batches([chunk(*each) for each in zip(starts, sizes, strict=True)], SCHEMA)
+    table = pa.Table.from_batches([batch_of(*each) for each in zip(starts, sizes, strict=True)], SCHEMA)
     pick = random.Random(count)
     places = [pick.randrange(table.num_rows) for _ in range(count)] if table.num_rows else []
     found = Replacement(table, SCHEMA).rows_at(np.array(places, np.int64))

@@ -1,4 +1,4 @@
-"""Tests rewriting slices with logs, and the remains of a slice whose merge turns out not to be proved halfway."""
+"""Tests rewriting slices with logs, and which files remain if the rewrite finds halfway that Hudi has to merge."""
 
 from __future__ import annotations
 

@@ -51,13 +51,13 @@ def of_items(name: str) -> dict[str, Any]:
     ],
     ids=["one", "added", "moved", "dropped", "renamed", "widened", "added again", "nested"],
 )
-def test_columns_that_old_files_store_differently(versions: list[Columns], changed: dict[str, int]) -> None:
+def test_columns_that_old_files_store_differently_are_found(versions: list[Columns], changed: dict[str, int]) -> None:
     found = parsed(history(*versions))
     assert found.changed() == changed
     assert found.changed(types=False) == {name: since for name, since in changed.items() if ": " not in name}
 
 
-def test_a_table_without_a_history_and_one_whose_history_is_damaged() -> None:
+def test_a_missing_history_has_no_changes_and_a_damaged_one_is_an_error() -> None:
     assert parsed("").changed() == {}
     assert parsed("").at(5) == {}
     for damaged in ("{", "[]", '{"schemas": [{"version_id": 1, "fields": [{"id": 1}]}]}'):

@@ -126,15 +126,15 @@ def test_blocks_count_by_their_instants(tmp_path: Path) -> None:
     assert {key for key, (instant, _, _) in found.items() if instant != T0} == {"k2", "k3"}
     assert (counts.log_blocks, counts.rollback_blocks, counts.log_records) == (4, 1, 2)
 
-    def newer(rules: MergeRules) -> set[str]:
+    def keys_from_logs(rules: MergeRules) -> set[str]:
         return {key for key, (instant, _, _) in merged(tmp_path, base, *logs, rules=rules)[0].items() if instant != T0}
 
     some = MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T3}), T3)
-    assert newer(some) == {"k3"}
+    assert keys_from_logs(some) == {"k3"}
     archived = MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T3}), T3, frozenset({T1}), T3)
-    assert newer(archived) == {"k2", "k3"}
+    assert keys_from_logs(archived) == {"k2", "k3"}
     pending = MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T2}), T2)
-    assert newer(pending) == {"k2"}
+    assert keys_from_logs(pending) == {"k2"}
 
 
 @pytest.mark.parametrize(

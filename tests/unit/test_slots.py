@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for_a_while(
+def test_a_spare_slot_takes_submitted_jobs_when_all_slots_have_been_busy_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slots, "SPARE_AFTER_SECONDS", 0.2)

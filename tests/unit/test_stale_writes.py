@@ -25,7 +25,7 @@ def test_a_write_to_a_group_that_was_replaced_before_is_stale_however_late() -> 
     assert found == [StaleWrite("99", "UPSERT", {OLD: "20"})]
 
 
-def test_a_write_before_the_replacement_and_one_to_its_new_groups_are_not() -> None:
+def test_a_write_before_the_replacement_and_one_to_its_new_groups_are_not_stale() -> None:
     assert stale_writes([write("10", OLD), replacement(), write("30", NEW)]) == []
 
 
@@ -67,7 +67,7 @@ def test_a_commit_that_slipped_in_before_a_replacement_that_did_not_know_of_it_i
     assert stale_writes([*known, replacement()]) == []
 
 
-def test_file_groups_that_were_replaced_before_the_first_commit_count_too() -> None:
+def test_a_write_to_a_file_group_that_was_replaced_before_the_first_known_commit_is_stale() -> None:
     assert stale_writes([write("30", OLD)], {OLD: "05"}) == [StaleWrite("30", "UPSERT", {OLD: "05"})]
 
 

@@ -90,7 +90,7 @@ def test_a_table_without_a_timeline_folder_has_no_instants(tmp_path: Path) -> No
     assert read_timeline(open_storage(str(tmp_path), {}), VERSION_9).instants == ()
 
 
-def test_in_version_6_what_is_older_than_the_timeline_counts_as_archived(tmp_path: Path) -> None:
+def test_in_version_6_instants_before_the_timeline_count_as_archived(tmp_path: Path) -> None:
     timeline = timeline_of(tmp_path, ".hoodie", VERSION_6, "009.commit")
     storage = open_storage(str(tmp_path), {})
     assert is_archived(storage, VERSION_6, timeline, "003")
@@ -98,7 +98,9 @@ def test_in_version_6_what_is_older_than_the_timeline_counts_as_archived(tmp_pat
 
 
 @pytest.mark.parametrize(("version", "folder"), [("6", ".hoodie"), ("9", ".hoodie/timeline")])
-def test_moments_of_instants_are_by_the_clock_of_the_writers(tmp_path: Path, version: str, folder: str) -> None:
+def test_instants_are_converted_to_moments_by_the_clock_of_the_writers(
+    tmp_path: Path, version: str, folder: str
+) -> None:
     """The writers' clock is 8 hours and 10 minutes behind UTC, and the table's zone is not UTC."""
     config = TableConfig({"hoodie.table.version": version, "hoodie.table.type": "MERGE_ON_READ"})
     storage = open_storage(str(tmp_path), {})

@@ -30,13 +30,15 @@ def writes(*spans: tuple[float, float]) -> list[tuple[datetime, datetime]]:
         pytest.param([(0, 5), (15, 20)], 19, 10.0, id="a clock that lags behind the writer's"),
     ],
 )
-def test_seconds_until_the_next_write(history: list[tuple[float, float]], now: float, expected: float) -> None:
+def test_seconds_until_the_next_write_are_estimated(
+    history: list[tuple[float, float]], now: float, expected: float
+) -> None:
     found = seconds_until_next_write(writes(*history), START + timedelta(seconds=now))
     assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("now", "expected"), [(31, 11.0), (19, 0.0)], ids=["after it", "by a clock that lags"])
-def test_seconds_since_the_last_write(now: float, expected: float) -> None:
+def test_seconds_since_the_last_write_are_measured(now: float, expected: float) -> None:
     assert quiet_seconds(writes((15, 20), (0, 5)), START + timedelta(seconds=now)) == expected
     assert quiet_seconds([], START) == NEVER
 

@@ -29,8 +29,8 @@ FIRST_ID_OF_THE_SECOND = 3_000_000
 
 
 class Batches:
-    """One writing process, or two if `overlapping`. `index` is `bucket`, `none` (Hudi's own default) or a type of
-    Hudi's.
+    """One writing process, or two if `overlapping`. `index` is `bucket`, `none` (Hudi's own default), or the name of
+    another index type of Hudi.
 
     After the registration the processes use the options that the service prints, but keep their first number of
     buckets.

@@ -40,7 +40,7 @@ class FlinkStream:
     each time."""
 
     sort_by = "num"
-    # Each job takes a hand-over.
+    # For each job of the service Flink has to be stopped and started again, which takes a while.
     pause_seconds = 240
 
     def __init__(self, table_type: str, minutes: float, *, in_state: bool = False, clock: Clock | None = None) -> None:

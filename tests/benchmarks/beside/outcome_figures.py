@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.beside.zipf_load import Does
+from tests.benchmarks.beside.zipf_load import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +53,8 @@ class Figures:
 
 
 def figures_of(variant: str, seed: int, took: Sequence[Took], service_cpu: float) -> Figures:
-    writes = [each for each in took if each.event.does is Does.WRITE]
-    queries = [each for each in took if each.event.does is Does.QUERY]
+    writes = [each for each in took if each.event.kind is EventKind.WRITE]
+    queries = [each for each in took if each.event.kind is EventKind.QUERY]
     cpu = [each.cpu_seconds for each in queries]
     quarter = len(cpu) / 4
     parts = [cpu[int(number * quarter) : int((number + 1) * quarter)] for number in range(4)]
@@ -84,8 +84,8 @@ def _percentiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 def settled_inline(found: dict[str, Figures]) -> dict[str, Figures]:
-    """Returns the figures with the cost of inline services: what the writes cost in addition to the same writes without
-    them."""
+    """Returns the figures, and sets the cost of inline services: the CPU seconds of the writes with them, minus those
+    of the same writes without them."""
     others = [found[NONE]] if NONE in found else [each for name, each in found.items() if name != INLINE]
     if INLINE not in found or not others:
         return found
@@ -94,8 +94,8 @@ def settled_inline(found: dict[str, Figures]) -> dict[str, Figures]:
 
 
 def tell_table(found: dict[str, Figures]) -> None:
-    """Prints a row for each variant; `ours` compares our variant with the row's: the CPU of its services, and the 95th
-    percentile of the CPU of its queries, as shares of the row's."""
+    """Prints a row for each variant. The column `ours` has two ratios of our variant to the row's variant: the CPU of
+    the services, and the 95th percentile of the CPU of the queries."""
     print(
         f"{'variant':>10} {'services':>9} {'writers':>8} {'conflicts':>9} {'p50':>6} {'p95':>6} {'p50 s':>6}"
         f" {'p95 s':>6} {'jobs':>5} {'late':>5}  ours"
@@ -111,8 +111,8 @@ def tell_table(found: dict[str, Figures]) -> None:
 
 
 def verdict(found: dict[str, Figures]) -> dict[str, Any]:
-    """Compares ours with the others; the best of them is the one whose services cost least. The cost of inline services
-    is a difference; if it is not positive, it is left out."""
+    """Compares our variant with each other variant. The best of the others is the variant whose services cost least.
+    The cost of inline services is a difference, so it may be negative: then this variant is left out."""
     others = [each for name, each in found.items() if name not in (OBJECTIVE, NONE) and each.service_cpu > 0]
     if OBJECTIVE not in found or not others:
         return {}
@@ -131,7 +131,7 @@ def verdict(found: dict[str, Figures]) -> dict[str, Any]:
 
 
 def tell_verdict(found: dict[str, Any]) -> None:
-    """Prints our variant beside each other one, and whether the goal is kept."""
+    """Prints how our variant compares with each other variant, and whether our variant reaches the goal."""
     for name, ratios in found.get("ours_vs", {}).items():
         best = " (the best other)" if name == found["best_other"] else ""
         print(

@@ -48,7 +48,7 @@ def counts(found: Rows, expected: Mapping[Any, Version]) -> Json:
     }
 
 
-def is_right(found: Json) -> bool:
+def has_expected_rows(found: Json) -> bool:
     return not any(number for name, number in found.items() if name != "rows")
 
 
@@ -74,7 +74,7 @@ def compared(
     found = {f"by_{way}": counts(each, expected) for way, each in _read_by(OURS, clock, base, columns).items()}
     if version != OURS:
         found[f"by_{version}"] = counts(_read_by(version, clock, base, columns)["metadata"], expected)
-    return {"ok": all(is_right(each) for each in found.values()), **found}
+    return {"ok": all(has_expected_rows(each) for each in found.values()), **found}
 
 
 def _read_by(hudi_version: str, clock: Clock, base: Path, columns: Sequence[str]) -> dict[str, Rows]:

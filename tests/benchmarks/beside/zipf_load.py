@@ -28,7 +28,7 @@ _MOST_REPEATS = 5
 _CONFLICT = "HoodieWriteConflictException"
 
 
-class Does(StrEnum):
+class EventKind(StrEnum):
     WRITE = "write"
     QUERY = "query"
 
@@ -39,7 +39,7 @@ class Event:
     batch's rows follow from it."""
 
     at: float
-    does: Does
+    kind: EventKind
     table: int
     number: int
 
@@ -55,7 +55,7 @@ class Took:
     conflicts: int = 0
 
 
-def schedule(count: int, seconds: float, every: Mapping[Does, float], seed: int) -> list[Event]:
+def schedule(count: int, seconds: float, every: Mapping[EventKind, float], seed: int) -> list[Event]:
     """Returns the events of so many tables. The tables that are written most and those that are read most are drawn
     independently."""
     found = []
@@ -63,18 +63,18 @@ def schedule(count: int, seconds: float, every: Mapping[Does, float], seed: int)
         shares = _shares(count, does, seed)
         drawn = random.Random(f"{does} {seed}").choices(list(shares), [*shares.values()], k=int(seconds / pause))
         found += [Event(number * pause, does, table, number) for number, table in enumerate(drawn)]
-    return sorted(found, key=lambda each: (each.at, each.does))
+    return sorted(found, key=lambda each: (each.at, each.kind))
 
 
 def reads_per_day(count: int, query_every: float, seed: int) -> list[float]:
     """Returns how often each table is read on average, if there is a query every so many seconds."""
-    shares = _shares(count, Does.QUERY, seed)
+    shares = _shares(count, EventKind.QUERY, seed)
     return [86_400 / query_every * shares[table] for table in range(count)]
 
 
-def _shares(count: int, does: Does, seed: int) -> dict[int, float]:
+def _shares(count: int, kind: EventKind, seed: int) -> dict[int, float]:
     """Returns the share that each table has of the events of this kind."""
-    order = random.Random(f"{does} of {seed}").sample(range(count), count)
+    order = random.Random(f"{kind} of {seed}").sample(range(count), count)
     total = sum(1 / place for place in range(1, count + 1))
     return {table: 1 / place / total for place, table in enumerate(order, 1)}
 

@@ -171,7 +171,7 @@ def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
         case "executor":
             os.kill(cluster.executors()[0], signal.SIGKILL)
         case "spark-worker":
-            # The executors notice that, and end while their tasks run elsewhere again.
+            # The executors notice that their worker is gone, and end; their tasks run again elsewhere.
             cluster.workers[0].kill()
         case "machine":
             cluster.kill_worker(0)

@@ -82,7 +82,7 @@ def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
             worker.wait_until("ready", executors=2)
             scene.submit()
             scene.wait_for_middle()
-            hit(victim, cluster)
+            destroy(victim, cluster)
             if victim != "application":
                 scene.prove(attempts=(1, 2))
                 return
@@ -93,14 +93,14 @@ def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
             scene.prove(attempts=(1, 2))
 
 
-def hit(victim: str, cluster: Cluster) -> None:
+def destroy(victim: str, cluster: Cluster) -> None:
     match victim:
         case "executor":
             os.kill(cluster.executors()[0], signal.SIGKILL)
         case "application-master":
             os.kill(cluster.application_masters()[0], signal.SIGKILL)
         case "node":
-            # The application master may run on it; its replacement then starts on the other node.
+            # If the application master runs on this node, its replacement starts on the other node.
             cluster.kill_node(0)
         case "application":
             [application] = cluster.applications("RUNNING")
@@ -125,7 +125,7 @@ def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
         scene.prove()
         worker.wait(lambda shown: shown.get("executors") == 0)
         assert worker.end() == 0
-        # Ivy's jars are listed twice, which YARN's client would tell of each.
+        # YARN's client warns of each jar that is listed twice, and Ivy's jars would be.
         assert "Same path resource" not in worker.log.read_text()
 
 
@@ -161,7 +161,8 @@ def test_node_managers_serve_what_lost_executors_have_written_for_a_sort(
             for executor in cluster.executors():
                 os.kill(executor, signal.SIGKILL)
             scene.prove()
-            # An executor whose files are served by its node is not kept for them.
+            # The node serves the shuffle files of its executors, so idle executors are released although they have
+            # files.
             worker.wait(lambda shown: shown.get("executors") == 0)
             assert worker.end() == 0
     if victim == "executors":

@@ -76,7 +76,7 @@ PREEMPTING = {
     # Two application masters of 640 MB, two executors of 1024 MB, and less than another executor.
     "yarn.nodemanager.resource.memory-mb": "3456",
 }
-# An application of another team, which holds its executors until it is told to end.
+# The application of another team, which holds its executors until its standard input is closed.
 OTHERS = """
 import sys
 from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def others(cluster: Cluster, folder: Path, executors: int) -> Iterator[None]:
+def other_application(cluster: Cluster, folder: Path, executors: int) -> Iterator[None]:
     conf = {**CONF, "spark.yarn.queue": "others", "spark.executor.instances": str(executors)}
     conf["spark.yarn.stagingDir"] = str(folder / "staging-of-others")
     arguments = " ".join(f"--conf {name}={value}" for name, value in conf.items())
@@ -128,7 +128,7 @@ def test_a_job_survives_that_an_executor_is_preempted_for_another_queue(
         worker.wait_until("ready", executors=2)
         [application] = cluster.applications("RUNNING")
         before = stopped_in_the_midst(scene, cluster, tmp_path)
-        with others(cluster, tmp_path, 1):
+        with other_application(cluster, tmp_path, 1):
             wait_for(lambda: len(set(before) - set(cluster.executors())) == 1, 90, tmp_path)
             for executor in set(before) & set(cluster.executors()):
                 os.kill(executor, signal.SIGCONT)
@@ -162,10 +162,10 @@ def test_a_job_whose_executors_are_all_preempted_is_not_taken_again_until_one_co
     ):
         worker.wait_until("ready", executors=2)
         before = stopped_in_the_midst(scene, cluster, tmp_path)
-        with others(cluster, tmp_path, 2):
+        with other_application(cluster, tmp_path, 2):
             given_up = daemon.wait(scene.job, lambda job: job["state"] == "queued" and job["attempt"] > 0)
             assert given_up["error"]["type"].endswith("/no-executors")
-            # Before the other application has both, one may come back for a moment, and is then preempted, too.
+            # Until the other application has its two executors, the job may get a new one, which is preempted as well.
             wait_for(lambda: not set(before) & set(cluster.executors()) and len(cluster.executors()) == 2, 90, tmp_path)
             worker.wait_until("waits_for_executors")
             waiting = daemon.wait(scene.job, lambda job: job["state"] == "queued")

@@ -75,7 +75,7 @@ def new_postgresql(server: Server) -> str:
 def lent_postgresql(server: Server) -> Iterator[str]:
     """Yields the URL of a database in its first state. An earlier test may have used the database, because the server
     needs ten times as long to make a new one, with 570 files, and to remove it as to empty an old one."""
-    free = _free(server)
+    free = _unused_databases(server)
     url = free.pop() if free else new_postgresql(server)
     yield url
     if _is_emptied(url, server):
@@ -83,7 +83,7 @@ def lent_postgresql(server: Server) -> Iterator[str]:
 
 
 @cache
-def _free(_server: Server) -> list[str]:
+def _unused_databases(_server: Server) -> list[str]:
     return []
 
 

@@ -168,7 +168,7 @@ class Service:
             return list(decision_store.page(connection, "tbl_1", PageRequest(100), kinds=[kind] if kind else []).items)
 
 
-def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
+def submit_job(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
     return submission.submit(
         service.database,
         Permissions(),

@@ -57,10 +57,10 @@ def written(service: Service, table_id: str = TABLE, *, hours: int = 72, size: i
     ]
     with writing(service.engine) as connection:
         commit_store.record(connection, commits, now)
-        save_poll(connection, polled(table_id, now))
+        save_poll(connection, snapshot_at(table_id, now))
 
 
-def polled(table_id: str, now: datetime, log_bytes: int = MIB) -> TableSnapshot:
+def snapshot_at(table_id: str, now: datetime, log_bytes: int = MIB) -> TableSnapshot:
     files = PartitionState("", file_groups=8, base_files=8, base_bytes=4096 * MIB, log_bytes=log_bytes)
     return TableSnapshot(
         *(table_id, now, TableType.MERGE_ON_READ, (files,)),
@@ -104,7 +104,7 @@ def sampled(service: Service, log_bytes: int) -> None:
     with writing(service.engine) as connection:
         for hours in range(12):
             at = service.clock() - timedelta(hours=hours)
-            sample = replace(Sample.of(polled(TABLE, at, log_bytes)), delta_commits=1)
+            sample = replace(Sample.of(snapshot_at(TABLE, at, log_bytes)), delta_commits=1)
             sample_store.record(connection, {TABLE: sample})
 
 
@@ -149,7 +149,7 @@ def test_advice_is_taken_back_when_the_outcome_is_worse_and_does_not_come_again(
     assert taken.state is AdviceState.TAKEN_BACK
     assert taken.because.startswith("taken back: the read overhead is ")
     assert policy(service).compaction.commits == 5
-    events = [each for each in published(service) if each.startswith("advice.")]
+    events = [each for each in published_types(service) if each.startswith("advice.")]
     assert events == ["advice.applied", "advice.taken_back"]
     # The service does not apply the same advice again for a month.
     for _ in range(3):
@@ -160,7 +160,7 @@ def test_advice_is_taken_back_when_the_outcome_is_worse_and_does_not_come_again(
     assert policy(service).compaction.commits == 5
 
 
-def published(service: Service) -> list[str]:
+def published_types(service: Service) -> list[str]:
     with reading(service.engine) as connection:
         return list(connection.execute(sa.select(schema.events.c.type).order_by(schema.events.c.seq)).scalars())
 
@@ -231,10 +231,10 @@ def test_advice_that_nobody_asked_for_gives_way_to_a_later_change_of_a_pattern(
 def test_a_table_without_advice_has_the_reason(service: Service, clock: FakeClock) -> None:
     written(service, hours=2)
 
-    def never(table_id: str, now: datetime) -> Advice:
+    def fail_if_simulated(table_id: str, now: datetime) -> Advice:
         raise AssertionError(f"{table_id} was simulated at {now}")
 
-    adviser.run_once(service.database, never)
+    adviser.run_once(service.database, fail_if_simulated)
     assert advice(service).because == "too little is known: 12 commits; 30 in more than a day are needed"
     written(service)
     set_policy(service, objective={"read_overhead": 1.1})
@@ -307,7 +307,7 @@ def test_old_versions_that_take_little_are_cleaned_less_often(service: Service, 
     clock.advance(12 * 3600)
     with writing(service.engine) as connection:
         for hours in range(12):
-            sample = Sample.of(polled(TABLE, clock() - timedelta(hours=hours)))
+            sample = Sample.of(snapshot_at(TABLE, clock() - timedelta(hours=hours)))
             sample_store.record(connection, {TABLE: replace(sample, freed_bytes=9000 * MIB)})
     compute(service)
     assert advice(service).because.startswith("taken back: the storage overhead is ")
@@ -344,7 +344,9 @@ def test_figures_that_are_damaged_take_the_advice_back() -> None:
     assert worse({}, 1.0, 0.0) == "the expected outcome is not known any more"
 
 
-def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
+def test_advice_is_shown_applied_and_refused_over_rest(
+    client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock
+) -> None:
     path = f"/v1/tables/{table_id}/advice"
     found = client.get(path)
     assert (found.status_code, found.json()["state"], found.json()["buckets"]) == (200, "none", None)
@@ -384,7 +386,7 @@ def test_a_table_whose_upserts_are_scattered_is_shown_the_job_that_gives_it_buck
         commit_store.record(connection, scattered(table_id, clock()), clock())
         # A partition whose files are gone does not count.
         gone = PartitionState("dt=1", freed_files=1)
-        found = polled(table_id, clock())
+        found = snapshot_at(table_id, clock())
         save_poll(connection, replace(found, partitions=(*found.partitions, gone)))
     found = client.get(path).json()["index"]
     assert (found["kind"], found["upserts"], found["touched"]) == ("bucket_index", 12, 0.5)
@@ -470,7 +472,7 @@ def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> 
             plain = table_store.get(connection, trips).evolve(index=None, profile={}, writers=Writers())
             table_store.change(connection, plain)
             commit_store.record(connection, scattered(trips, utc_now()), utc_now())
-            save_poll(connection, polled(trips, utc_now()))
+            save_poll(connection, snapshot_at(trips, utc_now()))
         shown = cli.run("policy", "advice", "trips")
         assert "a bucket index would need no look-ups" in shown.stdout
         assert "jobs run bucket_index trips action=adopt --dry-run" in shown.stderr

@@ -1,4 +1,4 @@
-"""The audit trail: who changed what."""
+"""Tests the audit trail, which says who changed what."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ def test_every_change_is_recorded_with_its_object_before_and_after(api: TestClie
     ]
     by_operation = {each["operation"]: each for each in found}
 
-    def change(operation: str, member: str) -> tuple[Any, Any]:
+    def before_and_after(operation: str, member: str) -> tuple[Any, Any]:
         both = (by_operation[operation]["before"], by_operation[operation]["after"])
         return both[0] and both[0][member], both[1] and both[1][member]
 
-    assert change("registerTable", "base_path") == (None, "/lake/orders")
-    assert change("changeTable", "name") == ("orders", "sales")
-    assert change("putTablePolicy", "cleaning") == (None, {"retain": 7})
-    assert change("pause", "reason") == ("", "a move")
-    assert change("resume", "paused") == (True, False)
-    assert change("changeWebhook", "types") == (["*"], ["job.*"])
-    assert change("putConsumer", "instant") == (None, "20260101120000000")
-    assert change("cancelJob", "state") == ("queued", "cancelled")
-    assert change("unregisterTable", "name") == ("sales", None)
+    assert before_and_after("registerTable", "base_path") == (None, "/lake/orders")
+    assert before_and_after("changeTable", "name") == ("orders", "sales")
+    assert before_and_after("putTablePolicy", "cleaning") == (None, {"retain": 7})
+    assert before_and_after("pause", "reason") == ("", "a move")
+    assert before_and_after("resume", "paused") == (True, False)
+    assert before_and_after("changeWebhook", "types") == (["*"], ["job.*"])
+    assert before_and_after("putConsumer", "instant") == (None, "20260101120000000")
+    assert before_and_after("cancelJob", "state") == ("queued", "cancelled")
+    assert before_and_after("unregisterTable", "name") == ("sales", None)
     assert {each["object_name"] for each in found if each["object_type"] == "table"} == {"orders", "sales"}
     assert {(each["who"], each["role"], each["token_id"], each["outcome"]) for each in found} == {
         ("anybody", "admin", None, "done")

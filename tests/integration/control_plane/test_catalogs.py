@@ -44,7 +44,7 @@ class Catalogs:
         self._context = changed(context, examine=examine, permissions=Permissions((str(lake.path),)))
         self._clients: list[TestClient] = []
 
-    def with_(self, *, context: AppContext | None = None, **members: Any) -> AppContext:
+    def context_with(self, *, context: AppContext | None = None, **members: Any) -> AppContext:
         context = context or self._context
         wanted = CatalogIn.model_validate(self.lake.declared(**members))
         catalog = wanted.to_catalog(context.database, context.lake, ())
@@ -52,7 +52,7 @@ class Catalogs:
         return replace(context, catalogs=(*others, catalog))
 
     def api(self, context: AppContext | None = None, **members: Any) -> TestClient:
-        context = context or self.with_(**members)
+        context = context or self.context_with(**members)
         catalog_round.declare(context)
         headers = {"Content-Type": "application/json"}
         client = TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers)
@@ -238,7 +238,7 @@ def test_patterns_that_exclude_a_table_leave_it_registered(catalogs: Catalogs) -
     lake.table("shop.orders")
     lake.table("scratch.orders")
     sync(catalogs.api(**ALL))
-    narrower = catalogs.with_(**ALL, databases=["!scratch"])
+    narrower = catalogs.context_with(**ALL, databases=["!scratch"])
     api = catalogs.api(narrower)
     for _ in range(2):
         assert sync(api)["findings"] == []
@@ -276,8 +276,8 @@ def test_a_table_that_another_catalog_lists_or_somebody_unregistered_is_left_alo
     lake = catalogs.lake
     base = lake.table("shop.orders")
     lake.table("shop.returns")
-    both = catalogs.with_(**ALL)
-    both = catalogs.with_(context=both, name="other", tables=["orders"], new="report")
+    both = catalogs.context_with(**ALL)
+    both = catalogs.context_with(context=both, name="other", tables=["orders"], new="report")
     api = catalogs.api(both)
     sync(api)
     sync(api, name="other")
@@ -331,11 +331,11 @@ def test_a_failing_catalog_keeps_its_last_report_and_shows_no_secret(
 ) -> None:
     lake = catalogs.lake
     lake.table("shop.orders")
-    context = catalogs.with_(**ALL)
+    context = catalogs.context_with(**ALL)
     api = catalogs.api(context)
     sync(api)
-    broken = catalogs.with_(query="SELECT location FROM entries")
-    broken = catalogs.with_(
+    broken = catalogs.context_with(query="SELECT location FROM entries")
+    broken = catalogs.context_with(
         context=broken, name="away", address="postgresql+psycopg://reader:geheim@127.0.0.1:1/x?password=geheim"
     )
     api = catalogs.api(broken)
@@ -361,7 +361,7 @@ def test_a_failing_catalog_keeps_its_last_report_and_shows_no_secret(
 def test_the_background_syncs_a_catalog_when_it_is_due(catalogs: Catalogs, clock: FakeClock) -> None:
     lake = catalogs.lake
     lake.table("shop.orders")
-    context = catalogs.with_(**ALL, every_seconds=100)
+    context = catalogs.context_with(**ALL, every_seconds=100)
     context = replace(context, database=replace(context.database, clock=clock))
     catalog_round.declare(context)
     assert catalog_round.run_once(context).startswith("registered or unregistered 1 ")

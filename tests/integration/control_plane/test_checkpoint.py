@@ -1,4 +1,4 @@
-"""The write-ahead log of SQLite."""
+"""Tests that the write-ahead log of SQLite is copied into the database in time."""
 
 from pathlib import Path
 

@@ -161,20 +161,20 @@ def test_a_job_that_fails_raises_with_its_reason(client: Client, table: models.T
 def test_a_retry_takes_the_job_of_an_earlier_try_until_that_job_is_of_no_use(
     client: Client, table: models.TableOut, worker: Worker
 ) -> None:
-    def submitted(run: str, tries: int, dry_run: bool = False) -> models.JobOut:
+    def submit_once(run: str, tries: int, dry_run: bool = False) -> models.JobOut:
         return submitted_once(client, table.id, {"kind": "audit", "dry_run": dry_run}, run=[run], tries=tries)
 
-    first = submitted("run", tries=1)
-    assert client.send(calls.cancel_job(submitted("run", tries=3).id)).id == first.id
-    second = submitted("run", tries=2)
+    first = submit_once("run", tries=1)
+    assert client.send(calls.cancel_job(submit_once("run", tries=3).id)).id == first.id
+    second = submit_once("run", tries=2)
     assert second.id != first.id
     with working(worker, Result(Outcome.SUCCEEDED)):
-        assert client.wait_for(second, seconds=20).id == submitted("run", tries=3).id
-    other = client.send(calls.cancel_job(submitted("other run", tries=3).id))
-    plan = submitted("run", tries=1, dry_run=True)
+        assert client.wait_for(second, seconds=20).id == submit_once("run", tries=3).id
+    other = client.send(calls.cancel_job(submit_once("other run", tries=3).id))
+    plan = submit_once("run", tries=1, dry_run=True)
     with working(worker, Result(Outcome.SUCCEEDED)):
         client.wait_for(plan, seconds=20)
-    again = client.send(calls.cancel_job(submitted("run", tries=2, dry_run=True).id))
+    again = client.send(calls.cancel_job(submit_once("run", tries=2, dry_run=True).id))
     assert len({each.id for each in (first, second, other, plan, again)}) == 5
 
 

@@ -430,11 +430,11 @@ def test_a_repaired_table_is_healthy_a_moment_after_a_requested_poll(cli: Comman
     headers = {"Authorization": f"Bearer {cli.token('looking', Role.READER)}"}
 
     def wait_for(kinds: list[str], seconds: float) -> None:
-        def found() -> list[str]:
+        def kinds_of_problems() -> list[str]:
             answer = httpx.get(f"{cli.serving.url}/v1/problems?table_id={table_id}", headers=headers)
             return [each["kind"] for each in answer.json()["items"]]
 
-        assert eventually(lambda: found() == kinds, seconds), found()
+        assert eventually(lambda: kinds_of_problems() == kinds, seconds), kinds_of_problems()
 
     wait_for([], 60)
     base.rename(away)

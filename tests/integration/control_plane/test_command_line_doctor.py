@@ -152,17 +152,17 @@ def test_a_job_that_no_worker_takes_is_a_fault(cli: CommandLine) -> None:
 def test_a_job_that_failed_for_good_is_a_fault_until_one_of_its_kind_succeeds(cli: CommandLine, worker: Worker) -> None:
     error = Problem("rows-differ", "Rows would be lost", "0 of 1", "Audit the table.")
 
-    def ran(result: Result) -> None:
+    def run_job_with(result: Result) -> None:
         cli.json("jobs", "run", "cleaning", "orders")
         worker.report(worker.must_lease(), result)
 
-    ran(Result(Outcome.FAILED, error=error))
+    run_job_with(Result(Outcome.FAILED, error=error))
     cli.json("problems", code=1)
     found = _one(cli, "jobs", "failed")
     assert found["detail"].startswith("orders: The last cleaning job failed ")
     assert found["hint"] == error.hint
     assert cli.run("problems", code=1).stdout.startswith("warning")
-    ran(Result(Outcome.SUCCEEDED))
+    run_job_with(Result(Outcome.SUCCEEDED))
     cli.json("problems")
     _one(cli, "jobs", "ok")
 

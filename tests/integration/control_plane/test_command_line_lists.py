@@ -81,15 +81,15 @@ def test_one_problem_is_acknowledged_for_some_hours(cli: CommandLine) -> None:
 
 
 def test_jobs_are_listed_by_several_states_and_kinds_and_by_time(cli: CommandLine) -> None:
-    def submitted(kind: str) -> str:
+    def submit_dry_run(kind: str) -> str:
         return str(cli.json("jobs", "run", kind, "orders", "--dry-run")["id"])
 
     def listed(*options: str) -> list[str]:
         return [each["id"] for each in cli.json("jobs", "list", *options)["items"]]
 
-    audit, cleaning = submitted("audit"), submitted("cleaning")
+    audit, cleaning = submit_dry_run("audit"), submit_dry_run("cleaning")
     between = datetime.now(UTC).isoformat()
-    compaction = submitted("compaction")
+    compaction = submit_dry_run("compaction")
     cli.run("jobs", "cancel", audit)
     assert listed() == [compaction, cleaning, audit]
     assert listed("--kind", "audit", "--kind", "compaction") == [compaction, audit]

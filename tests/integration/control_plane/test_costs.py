@@ -102,7 +102,7 @@ def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, en
     # A cleaning moves no bytes, and a dry run only plans to.
     assert [each["of"] for each in found["cleaning", False]["amounts"]] == ["seconds"]
     assert [each["of"] for each in found["compaction", True]["amounts"]] == ["seconds", "cpu_seconds"]
-    # A model that is read from the database gives the same.
+    # A model that is read from the database gives the same figures.
     lessons = Lessons()
     with reading(engine) as connection:
         lessons.go_on(connection)

@@ -143,28 +143,28 @@ def test_a_tick_with_a_bug_is_tried_again_and_the_service_is_not_ready_meanwhile
     is_mended = threading.Event()
     answers: list[httpx.Response] = []
 
-    def broken() -> None:
+    def fail_until_mended() -> None:
         if not is_mended.is_set():
             raise ZeroDivisionError("a bug")
 
     def start(daemon: Daemon, url: str) -> None:
-        def becomes(status: int) -> bool:
+        def has_status(status: int) -> bool:
             answers.append(httpx.get(f"{url}/readyz"))
             return answers[-1].status_code == status
 
         def watch() -> None:
             try:
-                assert eventually(lambda: becomes(503), 60)
+                assert eventually(lambda: has_status(503), 60)
                 assert "tick" in answers[-1].json()["detail"]
                 assert httpx.get(f"{url}/healthz").status_code == 200
                 is_mended.set()
-                assert eventually(lambda: becomes(200), 60)
+                assert eventually(lambda: has_status(200), 60)
             finally:
                 daemon.stop()
 
         threading.Thread(target=watch).start()
 
-    assert _run(client, broken, start, notified=notified) == 0
+    assert _run(client, fail_until_mended, start, notified=notified) == 0
     assert "tick failed" in caplog.text
 
 
@@ -231,7 +231,7 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, not
     ticked = 0
     done = threading.Event()
 
-    def away() -> None:
+    def raise_unavailable() -> None:
         nonlocal ticked
         ticked += 1
         if ticked > 3:
@@ -247,7 +247,7 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, not
 
         threading.Thread(target=watch).start()
 
-    assert _run(client, away, start, notified=notified) == 0
+    assert _run(client, raise_unavailable, start, notified=notified) == 0
     assert ticked > 3
 
 

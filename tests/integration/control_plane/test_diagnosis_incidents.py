@@ -11,7 +11,7 @@ from service.db.engine import reading
 from service.incidents import store, tracker
 from service.incidents.incident import IncidentKind
 from service.policies import policy_registry
-from tests.integration.control_plane.planning import Service, ask
+from tests.integration.control_plane.planning import Service, submit_job
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -114,7 +114,7 @@ def test_an_incident_that_a_user_has_closed_stays_closed_until_the_damage_change
 @pytest.mark.parametrize("findings", ["broken", [1, {"title": "of another version"}], None])
 def test_a_result_of_another_form_opens_nothing(service: Service, clock: FakeClock, findings: Any) -> None:
     service.poll()
-    ask(service, JobKind.DIAGNOSIS)
+    submit_job(service, JobKind.DIAGNOSIS)
     job = service.lease()
     assert job
     service.end(job, findings=findings, checked=None)
@@ -123,14 +123,14 @@ def test_a_result_of_another_form_opens_nothing(service: Service, clock: FakeClo
 
 @pytest.mark.parametrize("kind", [JobKind.AUDIT, JobKind.CLUSTERING])
 def test_findings_of_an_audit_or_of_the_checks_after_a_job_become_incidents(service: Service, kind: JobKind) -> None:
-    def ended(*findings: Any) -> list[str]:
-        ask(service, kind)
+    def end_job_with(*findings: Any) -> list[str]:
+        submit_job(service, kind)
         job = service.lease()
         assert job
         found = {"findings": list(findings), "checked": ["markers"], "unchecked": []}
         service.end(job, **(found if kind is JobKind.AUDIT else {"audit": found}))
         return [each.details["type"] for each in incidents(service)]
 
-    assert ended(MARKERS) == ["markers-left"]
-    assert ended(MARKERS) == ["markers-left"]
-    assert ended() == []
+    assert end_job_with(MARKERS) == ["markers-left"]
+    assert end_job_with(MARKERS) == ["markers-left"]
+    assert end_job_with() == []

@@ -143,7 +143,7 @@ def test_only_an_administrator_may_look(
 
 
 def test_the_search_is_bounded_in_every_way(lake: Path) -> None:
-    def walked(**limits: Any) -> discovery.Walk:
+    def walk(**limits: Any) -> discovery.Walk:
         return discovery.walk(
             str(lake),
             pattern="*",
@@ -152,16 +152,16 @@ def test_the_search_is_bounded_in_every_way(lake: Path) -> None:
             limits=discovery.WalkLimits(**limits),
         )
 
-    assert (len(walked().tables), walked().is_complete) == (3, True)
-    assert (len(walked(depth=1).tables), walked(depth=1).is_complete) == (1, False)
-    assert (len(walked(tables=2).tables), walked(tables=2).is_complete) == (2, False)
-    assert (walked(folders=1).tables, walked(folders=1).is_complete) == ((), False)
-    assert (walked(seconds=-1).tables, walked(seconds=-1).is_complete) == ((), False)
+    assert (len(walk().tables), walk().is_complete) == (3, True)
+    assert (len(walk(depth=1).tables), walk(depth=1).is_complete) == (1, False)
+    assert (len(walk(tables=2).tables), walk(tables=2).is_complete) == (2, False)
+    assert (walk(folders=1).tables, walk(folders=1).is_complete) == ((), False)
+    assert (walk(seconds=-1).tables, walk(seconds=-1).is_complete) == ((), False)
     for number in range(30):
         (lake / "plain" / str(number)).mkdir()
-    assert [each.path for each in walked(entries=20).skipped] == ["plain"]
+    assert [each.path for each in walk(entries=20).skipped] == ["plain"]
     with pytest.raises(GroundskeeperError):
-        walked(entries=2)
+        walk(entries=2)
 
 
 def test_one_call_registers_a_limited_number_and_the_next_calls_the_rest(api: TestClient, lake: Path) -> None:

@@ -46,7 +46,7 @@ NUMBERS = (0.0, 1.0, -1.5, 0.1 + 0.2, 1 / 3, 1e-300, 1.7976931348623157e308, 5e-
 
 
 def odd_job(number: int, chance: Random) -> Job:
-    def perhaps(value: Any) -> Any:
+    def value_or_none(value: Any) -> Any:
         return value if chance.random() < 0.7 else None
 
     at = NOW + timedelta(microseconds=chance.choice((0, 1, 999_999, 500_000)), hours=number)
@@ -60,15 +60,15 @@ def odd_job(number: int, chance: Random) -> Job:
         params=chance.choice(DOCUMENTS),
         dry_run=True,
         state=JobState.SUCCEEDED,
-        result=perhaps(chance.choice(DOCUMENTS)),
-        error=perhaps(error),
-        progress=perhaps(Progress(chance.choice(TEXTS), 1, 2, 2**53, 2**53)),
+        result=value_or_none(chance.choice(DOCUMENTS)),
+        error=value_or_none(error),
+        progress=value_or_none(Progress(chance.choice(TEXTS), 1, 2, 2**53, 2**53)),
         instants=tuple(chance.choices(TEXTS, k=number % 3)),
-        reason=perhaps(chance.choice(TEXTS)),
-        requested_by=perhaps(chance.choice(TEXTS)),
-        timeout_seconds=perhaps(number),
-        worth=perhaps(chance.choice(NUMBERS)),
-        starts_by=perhaps(at),
+        reason=value_or_none(chance.choice(TEXTS)),
+        requested_by=value_or_none(chance.choice(TEXTS)),
+        timeout_seconds=value_or_none(number),
+        worth=value_or_none(chance.choice(NUMBERS)),
+        starts_by=value_or_none(at),
         cancel_requested=chance.random() < 0.5,
     )
 

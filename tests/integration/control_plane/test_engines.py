@@ -154,7 +154,7 @@ def test_a_work_order_has_the_engines_that_were_declared_or_seen(
     assert plan["table"]["writers_engines"] == ["spark", "spark-sql"]
 
 
-def test_options_for_a_table_that_does_not_exist_yet(client: TestClient) -> None:
+def test_options_for_a_table_that_does_not_exist_yet_are_shown(client: TestClient) -> None:
     query = {"engine": "flink", "base_path": "s3a://lake/clicks", "record_key": "id", "num_buckets": "4"}
     found = client.get("/v1/writer-options", params=query).json()
     assert found["options"]["path"] == "s3a://lake/clicks"

@@ -94,11 +94,11 @@ def test_the_past_is_read_once_an_hour_and_only_near_the_limit(
     read: list[str] = []
     of_table = sample_store.of_table
 
-    def counted(connection: sa.Connection, table_id: str, *given: Any, **more: Any) -> list[Sample]:
+    def read_and_record(connection: sa.Connection, table_id: str, *given: Any, **more: Any) -> list[Sample]:
         read.append(table_id)
         return of_table(connection, table_id, *given, **more)
 
-    monkeypatch.setattr(bucket_trends.sample_store, "of_table", counted)
+    monkeypatch.setattr(bucket_trends.sample_store, "of_table", read_and_record)
     for largest in (10, 45):
         poll(service, largest)
         service.plan()

@@ -43,7 +43,7 @@ def old_versions(table: Table, number: int) -> None:
         table.commit({base_file(A, instant): 10}, instant=instant)
 
 
-def decided(operated: Operated, table: Table) -> tuple[str, str, str]:
+def decision_of(operated: Operated, table: Table) -> tuple[str, str, str]:
     operated.poll()
     operated.service.plan()
     every = operated.call("GET", f"/v1/tables/{table.id}/decisions", 200)["items"]
@@ -59,7 +59,7 @@ def test_a_policy_starts_no_cleaning_beside_an_expression_index_until_it_is_drop
     old_versions(table, 30)
     dead = table.instant()
     table.files.begin(dead, heartbeat=operated.clock().timestamp())
-    verdict, code, because = decided(operated, table)
+    verdict, code, because = decision_of(operated, table)
     assert (verdict, code) == ("skip", "expression-index")
     assert "expr_index_day in column_stats" in because
     assert "drop the expression index" in because
@@ -76,7 +76,7 @@ def test_a_policy_starts_no_cleaning_beside_an_expression_index_until_it_is_drop
     # A definition of another type, under the same name, harms nothing.
     indexed(table, "files,column_stats,expr_index_day", kind="BLOOM_FILTERS")
     old_versions(table, 1)
-    assert decided(operated, table)[0] in ("run", "wait")
+    assert decision_of(operated, table)[0] in ("run", "wait")
     indexed(table, "files,bloom_filters,expr_index_day", kind="BLOOM_FILTERS")
     old_versions(table, 1)
     profile = operated.call("GET", f"/v1/tables/{table.id}", 200)["profile"]

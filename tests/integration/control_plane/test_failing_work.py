@@ -21,7 +21,7 @@ from service.queue import breaker_store, job_store, lease_store, leases, recover
 from service.queue.job import Job, JobState
 from service.queue.leases import LeaseConfig
 from service.scheduling import pausing
-from tests.integration.control_plane.planning import Service, ask
+from tests.integration.control_plane.planning import Service, submit_job
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -61,7 +61,7 @@ def fail(service: Service, job: Job, seconds: float, error: Problem = HELD_UP) -
     )
 
 
-def leased(service: Service) -> Job:
+def lease_job(service: Service) -> Job:
     job = service.lease()
     assert job is not None
     return job
@@ -75,18 +75,18 @@ def waits_for(service: Service, job: Job) -> str | None:
 def test_a_failed_attempt_waits_until_others_had_nine_times_its_slot_seconds(service: Service) -> None:
     sick = add(service, "a")
     add(service, "b")
-    assert leased(service).id == sick.id
+    assert lease_job(service).id == sick.id
     put_back = fail(service, service.job(sick.id), 5)
     assert put_back.state is JobState.QUEUED
     assert put_back.not_before == service.clock() + timedelta(seconds=45)
     assert waits_for(service, sick) == (
         "its next attempt, in 45 s: 1 attempt of compaction failed in a row and took 5 s of a slot, next try in 45 s"
     )
-    assert leased(service).table_id == "b"
+    assert lease_job(service).table_id == "b"
     service.clock.advance(44.9)
     assert service.lease() is None
     service.clock.advance(0.1)
-    assert leased(service).id == sick.id
+    assert lease_job(service).id == sick.id
     service.end(service.job(sick.id))
     with reading(service.engine) as connection:
         assert breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock()) is None
@@ -98,7 +98,7 @@ def test_a_failure_with_a_long_pause_behind_it_is_a_problem_at_once(
 ) -> None:
     add(service, "a")
     add(service, "b")
-    fail(service, leased(service), seconds)
+    fail(service, lease_job(service), seconds)
     now = service.clock()
     with reading(service.engine) as connection:
         (facts,) = table_store.facts(connection, now, ["a"])
@@ -107,32 +107,32 @@ def test_a_failure_with_a_long_pause_behind_it_is_a_problem_at_once(
 
 def test_a_long_failure_is_tried_again_within_a_minute_if_nobody_else_waits(service: Service) -> None:
     sick = add(service, "a")
-    leased(service)
+    lease_job(service)
     assert fail(service, service.job(sick.id), 600).not_before == service.clock() + timedelta(minutes=1)
 
 
 def test_a_long_failure_waits_if_others_use_all_slots_although_none_of_them_waits_now(service: Service) -> None:
     sick = add(service, "a")
-    leased(service)
+    lease_job(service)
     service.clock.advance(20)
     add(service, "b", JobKind.CLEANING)
-    service.end(leased(service))
+    service.end(lease_job(service))
     assert fail(service, service.job(sick.id), 1).not_before == service.clock() + timedelta(minutes=1)
     service.clock.advance(60)
     add(service, "b", JobKind.CLEANING, priority=1)
-    other = leased(service)
+    other = lease_job(service)
     service.clock.advance(1)
     service.end(other)
     # The second attempt would start now if no other job had needed a slot recently.
     assert service.lease() is None
     service.clock.advance(61)
-    assert leased(service).id == sick.id
+    assert lease_job(service).id == sick.id
 
 
 def test_after_a_failure_the_next_job_of_a_policy_waits_and_a_submitted_job_does_not(service: Service) -> None:
     add(service, "b", not_before=service.clock())
     sick = add(service, "a", max_attempts=1, priority=1)
-    leased(service)
+    lease_job(service)
     fail(service, service.job(sick.id), 20)
     service.poll("a", commits=9)
     service.clock.advance(70)
@@ -140,8 +140,8 @@ def test_after_a_failure_the_next_job_of_a_policy_waits_and_a_submitted_job_does
         breaker = breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock())
     assert breaker is not None
     assert breaker.next_try_at > service.clock()
-    asked = ask(service, JobKind.COMPACTION, "a")
-    assert leased(service).id == asked.id
+    asked = submit_job(service, JobKind.COMPACTION, "a")
+    assert lease_job(service).id == asked.id
 
 
 def test_tables_that_failed_with_one_error_are_tried_again_when_one_of_them_succeeds(service: Service) -> None:
@@ -152,12 +152,12 @@ def test_tables_that_failed_with_one_error_are_tried_again_when_one_of_them_succ
         (second, HELD_UP),
         (other, Problem("timed-out", "It took long", retriable=True)),
     ):
-        assert leased(service).id == job.id
+        assert lease_job(service).id == job.id
         fail(service, service.job(job.id), 30, error)
     service.clock.advance(270)
-    service.end(leased(service))
+    service.end(lease_job(service))
     service.clock.advance(60)
-    assert leased(service).id == first.id  # No other table waits any more.
+    assert lease_job(service).id == first.id  # No other table waits any more.
     assert service.job(second.id).not_before > service.clock()
     service.end(service.job(first.id))
     assert service.job(second.id).not_before == service.clock()
@@ -167,30 +167,30 @@ def test_tables_that_failed_with_one_error_are_tried_again_when_one_of_them_succ
 def test_a_failing_table_waits_longer_if_other_tables_begin_to_fail(service: Service) -> None:
     sick, other = add(service, "a"), add(service, "b")
     add(service, "c", JobKind.CLEANING, priority=-1)
-    leased(service)
+    lease_job(service)
     fail(service, service.job(sick.id), 10)  # It waits 90 s, because no other table has failed.
-    leased(service)
+    lease_job(service)
     fail(service, service.job(other.id), 10, Problem("timed-out", "It took long", retriable=True))
     service.clock.advance(80)
-    job, until = leased(service), service.clock() + timedelta(minutes=1)
+    job, until = lease_job(service), service.clock() + timedelta(minutes=1)
     assert job.table_id == "c"
     service.end(job)
     add(service, "c", priority=-1)
-    assert leased(service).table_id == "c"
+    assert lease_job(service).table_id == "c"
     assert service.job(sick.id).not_before == until
     assert str(waits_for(service, sick)).startswith("its next attempt, in 59 s: 1 attempt of compaction failed")
     # A submitted job is tried at once, even if many others fail.
     with writing(service.engine) as connection:
         breaker_store.half_open(connection, "a", service.clock(), kind=JobKind.COMPACTION)
     service.clock.advance(60)
-    assert leased(service).id == sick.id
+    assert lease_job(service).id == sick.id
 
 
 def test_a_worker_that_is_lost_twice_with_a_table_holds_it_back(service: Service) -> None:
     sick = add(service, "a")
     add(service, "b", not_before=service.clock() + timedelta(seconds=62))
     for pause in (0.0, 2 * 9 * 31.0):  # Another table waits at the end of the second attempt.
-        assert leased(service).id == sick.id
+        assert lease_job(service).id == sick.id
         service.clock.advance(31)
         recovery.run_once(service.engine, service.notifier, service.clock)
         assert service.job(sick.id).not_before == service.clock() + timedelta(seconds=pause)
@@ -213,8 +213,8 @@ def test_jobs_of_a_worker_that_is_known_to_be_gone_are_taken_back_before_their_l
 
 def test_submitted_jobs_go_before_jobs_of_policies(service: Service) -> None:
     of_policy = [add(service, name) for name in ("a", "b")]
-    asked = ask(service, JobKind.CLEANING, "c")
-    assert [leased(service).id for _ in range(3)] == [asked.id, of_policy[0].id, of_policy[1].id]
+    asked = submit_job(service, JobKind.CLEANING, "c")
+    assert [lease_job(service).id for _ in range(3)] == [asked.id, of_policy[0].id, of_policy[1].id]
 
 
 def test_a_setting_gives_submitted_jobs_and_jobs_of_policies_the_same_rank(
@@ -225,8 +225,8 @@ def test_a_setting_gives_submitted_jobs_and_jobs_of_policies_the_same_rank(
     service._lease_config = replace(service._lease_config, requested_first=False)
     of_policy = add(service, "a")
     service.clock.advance(1)
-    asked = ask(service, JobKind.CLEANING, "c")
-    assert [leased(service).id for _ in range(2)] == [of_policy.id, asked.id]
+    asked = submit_job(service, JobKind.CLEANING, "c")
+    assert [lease_job(service).id for _ in range(2)] == [of_policy.id, asked.id]
 
 
 def test_tables_take_turns_by_slot_seconds_instead_of_the_number_of_jobs(service: Service) -> None:
@@ -236,21 +236,21 @@ def test_tables_take_turns_by_slot_seconds_instead_of_the_number_of_jobs(service
         add(service, "b", JobKind.AUDIT, dry_run=True)
     order, lasts = [], {"a": 10.0, "b": 2.0}
     for _ in range(6):
-        job = leased(service)
+        job = lease_job(service)
         order.append(job.table_id)
         service.clock.advance(lasts[job.table_id])
         service.end(job)
     assert order == ["a", "b", "b", "b", "b", "a"]
 
 
-def begun(service: Service) -> Job:
+def job_after_one_failure(service: Service) -> Job:
     job = add(service, "a")
-    leased(service)
+    lease_job(service)
     return fail(service, service.job(job.id), 1)
 
 
 def test_a_pause_holds_further_attempts_back_until_it_ends(service: Service) -> None:
-    job = begun(service)
+    job = job_after_one_failure(service)
     pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
     service.clock.advance(60)
     for _ in range(5):
@@ -259,22 +259,22 @@ def test_a_pause_holds_further_attempts_back_until_it_ends(service: Service) -> 
     assert service.lease() is None
     assert waits_for(service, job) == "the end of the pause of all upkeep, since 2026-01-01 00:00 UTC by bob"
     pausing.resume(service.engine, service.notifier, service.clock)
-    assert leased(service).id == job.id
+    assert lease_job(service).id == job.id
     assert service.job(job.id).held_back is None
 
 
 def test_a_pause_does_not_hold_back_submitted_jobs(service: Service) -> None:
     job = add(service, "a", reason=None)
-    leased(service)
+    lease_job(service)
     fail(service, service.job(job.id), 1)
     pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
     service.clock.advance(60)
-    assert leased(service).id == job.id
+    assert lease_job(service).id == job.id
 
 
 @pytest.mark.parametrize("settings", [{"paused": True}, {"windows": [{"start": "03:00", "end": "04:00"}]}])
 def test_the_policy_of_a_table_holds_further_attempts_back(service: Service, settings: dict[str, Any]) -> None:
-    job = begun(service)
+    job = job_after_one_failure(service)
     with writing(service.engine) as connection:
         policy_store.put_table(connection, "a", TableLevel(settings, service.clock()))
     service.clock.advance(60)
@@ -288,7 +288,7 @@ def test_the_policy_of_a_table_holds_further_attempts_back(service: Service, set
         with writing(service.engine) as connection:
             policy_store.put_table(connection, "a", TableLevel({}, service.clock()))
         service.clock.advance(15)
-    assert leased(service).id == job.id
+    assert lease_job(service).id == job.id
 
 
 def test_a_pause_withdraws_jobs_that_have_not_begun(service: Service) -> None:

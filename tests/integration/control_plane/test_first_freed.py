@@ -63,7 +63,7 @@ def test_the_decision_says_who_needs_the_files_out_of_use(engine: sa.Engine, clo
     policy_registry.put_table(engine, clock, "tbl_1", {"cleaning": {"commits": 1, "retain": 1}})
     record(engine, clock(), [("003", "004"), ("005", "006"), ("007", "008")])
 
-    def decided(*pending: Pending) -> str:
+    def decision_beside(*pending: Pending) -> str:
         old = PartitionState("", 4, 4, 4096, freed_files=4, freed_bytes=4096, freed_since="005")
         with writing(engine) as connection:
             rest = {"last_commit_at": clock(), "since_cleaning": Since(3)}
@@ -82,17 +82,17 @@ def test_the_decision_says_who_needs_the_files_out_of_use(engine: sa.Engine, clo
         return Pending(instant, action, "INFLIGHT", clock(), beat, is_plan=action == "clustering")
 
     kept = "but all 4 files out of use are kept: "
-    assert kept not in decided()
+    assert kept not in decision_beside()
     consumer("003")
-    assert decided().endswith(f"{kept}consumer 'copy' needs them, because it has read only up to 003")
+    assert decision_beside().endswith(f"{kept}consumer 'copy' needs them, because it has read only up to 003")
     consumer("007")
-    assert kept not in decided()
-    assert decided(write("006")).endswith(f"{kept}the pending 006 may need them")
-    assert kept in decided(write("006", action="clustering"))
+    assert kept not in decision_beside()
+    assert decision_beside(write("006")).endswith(f"{kept}the pending 006 may need them")
+    assert kept in decision_beside(write("006", action="clustering"))
     # The commit 007 follows the one that took files out of use, and precedes the write.
-    assert kept not in decided(write("0071"))
+    assert kept not in decision_beside(write("0071"))
     # Plans of compactions do not count, and a cleaning rolls back a write whose writer is dead.
-    assert kept not in decided(write("006", action="compaction"))
-    assert kept not in decided(write("006", silent=601))
+    assert kept not in decision_beside(write("006", action="compaction"))
+    assert kept not in decision_beside(write("006", silent=601))
     # A writer that retries conflicts has a heartbeat, or has abandoned the write.
-    assert (kept in decided(write("006", silent=None))) == (not retries)
+    assert (kept in decision_beside(write("006", silent=None))) == (not retries)

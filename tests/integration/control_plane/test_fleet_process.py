@@ -99,7 +99,7 @@ def sleep(_installation: Installation, seconds: float) -> int:
 
 
 def niceness(_installation: Installation) -> tuple[int, set[int]]:
-    """Returns that of the calling thread, and those of all threads of the process."""
+    """Returns the scheduling priority of the calling thread, and those of all threads of the process."""
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     return own, {os.getpriority(os.PRIO_PROCESS, int(each.name)) for each in Path("/proc/self/task").iterdir()}
 

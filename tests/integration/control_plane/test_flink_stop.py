@@ -213,7 +213,7 @@ def test_a_service_that_is_killed_at_any_step_stops_the_job_once(
     class Killed(BaseException):
         pass
 
-    def dying(call: Any) -> Any:
+    def dies_at_last(call: Any) -> Any:
         def wrapper(*given: Any, **more: Any) -> Any:
             nonlocal left
             result = call(*given, **more)
@@ -224,8 +224,8 @@ def test_a_service_that_is_killed_at_any_step_stops_the_job_once(
 
         return wrapper
 
-    monkeypatch.setattr(HandOvers, "_record", dying(HandOvers._record))
-    monkeypatch.setattr(FlinkRest, "_call", dying(FlinkRest._call))
+    monkeypatch.setattr(HandOvers, "_record", dies_at_last(HandOvers._record))
+    monkeypatch.setattr(FlinkRest, "_call", dies_at_last(FlinkRest._call))
     for _ in range(8):
         service.clock.advance(1)
         try:
@@ -250,17 +250,17 @@ def test_no_transaction_is_open_while_the_cluster_is_called(
     service.submit()
     open_now = 0
 
-    def begun(_connection: Any) -> None:
+    def count_begin(_connection: Any) -> None:
         nonlocal open_now
         open_now += 1
 
-    def ended(_connection: Any) -> None:
+    def count_end(_connection: Any) -> None:
         nonlocal open_now
         open_now -= 1
 
-    event.listen(service.engine, "begin", begun)
-    event.listen(service.engine, "commit", ended)
-    event.listen(service.engine, "rollback", ended)
+    event.listen(service.engine, "begin", count_begin)
+    event.listen(service.engine, "commit", count_end)
+    event.listen(service.engine, "rollback", count_end)
     seen: list[int] = []
     call = FlinkRest._call
     monkeypatch.setattr(FlinkRest, "_call", lambda *given, **more: (seen.append(open_now), call(*given, **more))[1])

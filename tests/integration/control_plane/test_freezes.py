@@ -34,11 +34,11 @@ def decide(app_context: AppContext, clock: FakeClock) -> Callable[[], None]:
     """Decides about the tables that are due."""
     own = app_context.database
 
-    def round_() -> None:
+    def decide_once() -> None:
         database = Database(own.engine, clock, own.notifier, cipher=own.cipher)
         scheduler.run_once(database, app_context.queue.planning)
 
-    return round_
+    return decide_once
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def test_a_notification_during_a_run_lets_the_tick_run_again() -> None:
 
 
 def test_a_notification_wakes_only_listeners_that_may_find_something() -> None:
-    async def woken() -> list[bool]:
+    async def woken_listeners() -> list[bool]:
         notifier, found = Notifier(), []
         with notifier.listener() as any_one, notifier.listener(lambda: False) as nobody:
             for call in (notifier.notify, notifier.close):
@@ -180,7 +180,7 @@ def test_a_notification_wakes_only_listeners_that_may_find_something() -> None:
                     found.append(time.monotonic() - began < 0.4)
         return found
 
-    assert asyncio.run(woken()) == [True, False, True, True]
+    assert asyncio.run(woken_listeners()) == [True, False, True, True]
 
 
 def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: sa.Engine, clock: FakeClock) -> None:
@@ -195,30 +195,30 @@ def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: 
         "deliveries": queue_store.DUE,
     }
 
-    def found() -> set[str]:
+    def names_with_work() -> set[str]:
         return {name for name, statement in every.items() if may_find(engine, statement, now=clock())}
 
-    assert found() == set()
+    assert names_with_work() == set()
     service.register()
-    assert found() == {"polls"}
+    assert names_with_work() == {"polls"}
     with writing(engine) as connection:
         watch_store.claim(connection, now=clock(), next_poll_at=clock() + timedelta(seconds=60), limit=1)
-    assert found() == set()
+    assert names_with_work() == set()
     clock.advance(59)
-    assert found() == set()
+    assert names_with_work() == set()
     clock.advance(2)
-    assert found() == {"polls"}
+    assert names_with_work() == {"polls"}
     service.poll(commits=5)
-    assert found() == {"polls", "decisions"}
+    assert names_with_work() == {"polls", "decisions"}
     assert not lease_store.may_find(engine, clock(), "default")
     assert len(service.plan().jobs) == 1
-    assert found() == {"polls", "locks"}
+    assert names_with_work() == {"polls", "locks"}
     assert lease_store.may_find(engine, clock(), "default")
     assert lease_store.may_become_due(engine, "default")
     assert not lease_store.may_become_due(engine, "other's group")
 
 
-def test_a_database_that_cannot_be_read_is_looked_at_as_before(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_read_counts_as_having_work(tmp_path: Path) -> None:
     engine = open_engine(f"sqlite:///{tmp_path}/empty.db")
     assert may_find(engine, watch_store.ANY_DUE, now=utc_now())
     engine.dispose()

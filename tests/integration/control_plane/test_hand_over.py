@@ -70,7 +70,7 @@ class FlinkTable:
         body = {"attempt": plan.attempt, "result": result.to_json()}
         assert self.client.post(f"/v1/worker/leases/{plan.job_id}/result", json=body).status_code == 200
 
-    def stopped(self, job_id: str, body: Any = None, **more: Any) -> Any:
+    def report_stopped(self, job_id: str, body: Any = None, **more: Any) -> Any:
         return self.client.post(f"/v1/jobs/{job_id}/writers-stopped", json=body, **more)
 
     def see(self, engine: WriterEngine = WriterEngine.FLINK, table_id: str | None = None) -> None:
@@ -106,12 +106,12 @@ def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(
     assert f"/v1/jobs/{job['id']}/writers-stopped" in told["hand_over"]["what_to_do"]
 
     clock.advance(60)
-    answer = flink.stopped(job["id"], {"savepoint": "s3://sp/1"})
+    answer = flink.report_stopped(job["id"], {"savepoint": "s3://sp/1"})
     assert answer.status_code == 200, answer.text
     hand_over = answer.json()["hand_over"]
     assert (hand_over["state"], hand_over["savepoint"], hand_over["by"]) == ("stopped", "s3://sp/1", "anybody")
     clock.advance(60)
-    assert flink.stopped(job["id"], {"savepoint": "s3://sp/2"}).json()["hand_over"] == hand_over
+    assert flink.report_stopped(job["id"], {"savepoint": "s3://sp/2"}).json()["hand_over"] == hand_over
     plan = flink.lease()
     assert plan is not None
     assert (plan.writers_stopped, plan.attempt, plan.table.writers_engines) == (True, 1, ("flink",))
@@ -120,7 +120,7 @@ def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(
 
 def test_an_event_after_the_commit_says_how_to_start_flink_again(flink: FlinkTable) -> None:
     job_id = flink.submit()["id"]
-    flink.stopped(job_id, {"savepoint": "s3://sp/1"})
+    flink.report_stopped(job_id, {"savepoint": "s3://sp/1"})
     plan = flink.lease()
     assert plan is not None
     flink.beat(plan, "draining writers", "005")
@@ -139,7 +139,7 @@ def test_an_event_after_the_commit_says_how_to_start_flink_again(flink: FlinkTab
 
 def test_a_second_attempt_of_a_released_job_does_not_wait_again(flink: FlinkTable, clock: FakeClock) -> None:
     job_id = flink.submit()["id"]
-    flink.stopped(job_id)
+    flink.report_stopped(job_id)
     plan = flink.lease()
     assert plan is not None
     flink.report(plan, Result(Outcome.FAILED, ("005",), error=Problem("x", "x", retriable=True)))
@@ -163,7 +163,7 @@ def test_after_the_deadline_the_job_fails_and_nothing_has_changed(flink: FlinkTa
     assert (last.type, last.data["job"]["error"]["type"]) == ("job.failed", "writers-not-stopped")
     assert flink.lease() is None
     assert flink.hand_overs.run_once().waiting == ()
-    answer = flink.stopped(job_id)
+    answer = flink.report_stopped(job_id)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-not-waiting")
 
 
@@ -191,11 +191,11 @@ def test_without_a_bucket_index_it_must_be_confirmed_that_flinks_state_does_not_
     job = flink.submit({"kind": "clustering", "params": {}}, table_id=table_id)
     assert (job["hand_over"]["state"], job["hand_over"]["restart"]) == ("draining", "without-state")
     for body in (None, {"savepoint": "s3://sp/1"}, {"restart": "from-savepoint"}):
-        answer = flink.stopped(job["id"], body)
+        answer = flink.report_stopped(job["id"], body)
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/flink-state-returns")
         assert flink.lease() is None
     told = {"savepoint": "s3://sp/1", "restart": "without-state"}
-    assert flink.stopped(job["id"], told).json()["hand_over"]["restart"] == "without-state"
+    assert flink.report_stopped(job["id"], told).json()["hand_over"]["restart"] == "without-state"
     plan = flink.lease()
     assert plan is not None
     assert plan.writers_stopped
@@ -209,7 +209,7 @@ def test_jobs_that_can_run_beside_flink_do_not_wait(flink: FlinkTable, body: Any
     job = flink.submit(body)
     assert job["hand_over"] is None
     assert flink.lease() is not None
-    assert flink.stopped(job["id"]).status_code == 409
+    assert flink.report_stopped(job["id"]).status_code == 409
 
 
 @pytest.mark.parametrize("writers", [None, {"hudi_version": "1.2.0"}, {"hudi_version": "1.2.0", "engines": ["spark"]}])
@@ -230,7 +230,7 @@ def test_a_flink_job_that_is_seen_after_the_job_was_queued_is_waited_for_as_well
     assert (shown["state"], shown["attempt"], shown["hand_over"]["state"]) == ("queued", 0, "draining")
     assert flink.lease() is None
     assert [event.type for event in flink.events()][-2:] == ["job.queued", "expansion.draining"]
-    flink.stopped(job["id"])
+    flink.report_stopped(job["id"])
     assert flink.lease() is not None
 
 
@@ -260,7 +260,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_agai
     flink: FlinkTable, clock: FakeClock
 ) -> None:
     job_id = flink.submit()["id"]
-    flink.stopped(job_id, {"savepoint": "s3://sp/1"})
+    flink.report_stopped(job_id, {"savepoint": "s3://sp/1"})
     clock.advance(1)
     flink.see()
     assert flink.lease() is None
@@ -268,7 +268,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_agai
     assert (hand_over["state"], hand_over["savepoint"]) == ("draining", None)
     assert "after it had been reported as stopped" in hand_over["detail"]
     clock.advance(1)
-    flink.stopped(job_id, {"savepoint": "s3://sp/2"})
+    flink.report_stopped(job_id, {"savepoint": "s3://sp/2"})
     assert flink.job(job_id)["hand_over"]["savepoint"] == "s3://sp/2"
     assert flink.lease() is not None
 
@@ -305,7 +305,7 @@ def test_a_fence_that_was_asked_for_before_flink_was_seen_becomes_a_wait(flink: 
     job = flink.submit({**EXPANSION, "params": params}, table_id=table_id)
     flink.see(table_id=table_id)
     assert flink.lease() is None
-    flink.stopped(job["id"])
+    flink.report_stopped(job["id"])
     plan = flink.lease()
     assert plan is not None
     assert plan.params["on_active_writers"] == "wait"
@@ -315,19 +315,19 @@ def test_a_job_that_waits_can_be_cancelled(flink: FlinkTable) -> None:
     job_id = flink.submit()["id"]
     assert flink.client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
     assert flink.hand_overs.run_once().waiting == ()
-    assert flink.stopped(job_id).status_code == 409
+    assert flink.report_stopped(job_id).status_code == 409
     assert flink.submit()["id"] != job_id
 
 
 def test_a_running_job_cannot_be_released_but_a_queued_one_can_be_in_advance(flink: FlinkTable) -> None:
     table_id = flink.register("/lake/other", None)
     job = flink.submit(table_id=table_id)
-    assert flink.stopped(job["id"], {"savepoint": "s3://sp"}).json()["hand_over"]["state"] == "stopped"
+    assert flink.report_stopped(job["id"], {"savepoint": "s3://sp"}).json()["hand_over"]["state"] == "stopped"
     flink.client.post(f"/v1/jobs/{job['id']}/cancel")
     other = flink.submit(table_id=table_id)
     assert flink.lease() is not None
-    assert flink.stopped(other["id"]).json()["type"] == "/problems/job-not-waiting"
-    assert flink.stopped("job_none").status_code == 404
+    assert flink.report_stopped(other["id"]).json()["type"] == "/problems/job-not-waiting"
+    assert flink.report_stopped("job_none").status_code == 404
 
 
 def test_only_operators_may_report_stopped_writers(
@@ -335,7 +335,7 @@ def test_only_operators_may_report_stopped_writers(
 ) -> None:
     job_id = flink.submit()["id"]
     reader, operator = make_token(Role.READER), make_token(Role.OPERATOR)
-    assert flink.stopped(job_id, headers=reader).status_code == 403
-    answer = flink.stopped(job_id, headers=operator)
+    assert flink.report_stopped(job_id, headers=reader).status_code == 403
+    answer = flink.report_stopped(job_id, headers=operator)
     assert answer.json()["hand_over"]["by"].startswith("a operator")
-    assert flink.stopped(job_id, {"savepoint": 3}, headers=operator).status_code == 422
+    assert flink.report_stopped(job_id, {"savepoint": 3}, headers=operator).status_code == 422

@@ -1,4 +1,4 @@
-"""Catalogs whose databases do not answer, or whose names mislead."""
+"""Tests catalogs whose databases do not answer, or whose names mislead."""
 
 from __future__ import annotations
 

@@ -77,20 +77,20 @@ def test_after_a_job_the_table_is_looked_at_again_but_not_after_a_dry_run(
 def test_the_time_limit_of_a_job_is_its_own_or_of_its_policy_or_of_the_service(
     client: TestClient, worker: Worker, submit: Any, table_id: str
 ) -> None:
-    def limit(**more: Any) -> tuple[float, int | None]:
+    def limits_of_job(**more: Any) -> tuple[float, int | None]:
         job = submit("audit", **more).json()
         plan = worker.must_lease()
         worker.report(plan, Result(Outcome.SUCCEEDED))
         return plan.timeout_seconds, job["timeout_seconds"]
 
-    by_setting, shown = limit()
+    by_setting, shown = limits_of_job()
     assert shown is None
-    assert limit(timeout_seconds=7) == (7, 7)
+    assert limits_of_job(timeout_seconds=7) == (7, 7)
     assert client.put(f"/v1/tables/{table_id}/policy", json={"timeout_seconds": 90}).status_code == 200
-    assert limit() == (90, 90)
-    assert limit(timeout_seconds=7) == (7, 7)
+    assert limits_of_job() == (90, 90)
+    assert limits_of_job(timeout_seconds=7) == (7, 7)
     assert client.put(f"/v1/tables/{table_id}/policy", json={"timeout_seconds": None}).status_code == 200
-    assert limit() == (by_setting, None)
+    assert limits_of_job() == (by_setting, None)
 
 
 def test_a_job_goes_from_submitted_to_succeeded(
@@ -171,24 +171,24 @@ def test_waited_and_worked_are_sums_over_the_attempts_and_add_up_to_what_the_job
 ) -> None:
     job_id = submit().json()["id"]
 
-    def spent(*expected: float) -> None:
+    def require_spent(*expected: float) -> None:
         found = job_of(client, job_id)["spent"]
         assert list(found.values()) == list(expected)
         assert list(found) == ["waited_seconds", "worked_seconds", "took_seconds"]
 
     clock.advance(100)
-    spent(100, 0, 100)
+    require_spent(100, 0, 100)
     plan = worker.must_lease()
     clock.advance(20)
-    spent(100, 20, 120)
+    require_spent(100, 20, 120)
     worker.report(plan, Result(Outcome.FAILED, error=PASSING))
     clock.advance(300)
-    spent(400, 20, 420)
+    require_spent(400, 20, 420)
     plan = worker.must_lease()
     clock.advance(7.5)
     worker.report(plan, Result(Outcome.SUCCEEDED))
     clock.advance(1000)
-    spent(400, 27.5, 427.5)
+    require_spent(400, 27.5, 427.5)
 
 
 def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(

@@ -116,14 +116,14 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> SendResult:
-    async def once() -> SendResult:
+    async def send_once() -> SendResult:
         sender = KafkaSender(options.pop("guard", LOCAL), options.pop("limits", PATIENT), **options)
         try:
             return await sender.produce(url, "tbl_1", b"{}", {"webhook-id": "evt_1"}, own or {})
         finally:
             await sender.close()
 
-    return run(once())
+    return run(send_once())
 
 
 @MOSTLY_ON_POSTGRESQL
@@ -258,12 +258,12 @@ def test_connections_that_nobody_uses_are_closed_and_opened_again(
 
 
 def test_a_broker_name_that_resolves_to_a_private_address_is_refused_before_anything_is_sent() -> None:
-    async def inside(_host: str, _port: int) -> list[str]:
+    async def resolve_to_private(_host: str, _port: int) -> list[str]:
         return ["93.184.216.34", "127.0.0.1"]
 
     with silent_server() as (address, server):
         port = address.rpartition(":")[2]
-        answer = produce(f"kafka+ssl://localhost:{port}/lake", guard=Guard(), resolve=inside)
+        answer = produce(f"kafka+ssl://localhost:{port}/lake", guard=Guard(), resolve=resolve_to_private)
         assert "localhost resolves to 127.0.0.1, which no webhook may reach" in (answer.error or "")
         assert not has_a_caller(server)
 

@@ -35,7 +35,7 @@ from service.model.lock_state import LockState
 from service.queue import demand_store, lock_sighting_store
 from service.queue.leases import LeaseConfig
 from tests.integration.control_plane.planning import Service
-from tests.integration.control_plane.test_failing_work import add, fail, leased, waits_for
+from tests.integration.control_plane.test_failing_work import add, fail, lease_job, waits_for
 from tests.support import s3, zookeeper
 from tests.support.java_server import java
 
@@ -116,7 +116,7 @@ def test_a_job_waits_while_the_lock_is_held_and_starts_as_soon_as_it_is_free(wat
         == "the table's lock, held for 2 h by a writer that Hudi's lock file does not name"
     )
     audit = add(watched.service, "a", JobKind.AUDIT)
-    assert leased(watched.service).id == audit.id  # An audit takes no lock.
+    assert lease_job(watched.service).id == audit.id  # An audit takes no lock.
     with reading(watched.engine) as connection:
         assert demand_store.queued(connection, watched.clock())["default"].startable == 0
     for _ in range(8):  # Repeated checks keep the job waiting.
@@ -124,7 +124,7 @@ def test_a_job_waits_while_the_lock_is_held_and_starts_as_soon_as_it_is_free(wat
         assert watched.service.lease() is None
     lock.unlink()
     watched.check()
-    assert leased(watched.service).id == job.id
+    assert lease_job(watched.service).id == job.id
 
 
 def test_an_attempt_that_found_the_lock_held_starts_again_as_soon_as_it_is_free(watched: Watched) -> None:
@@ -132,7 +132,7 @@ def test_an_attempt_that_found_the_lock_held_starts_again_as_soon_as_it_is_free(
     watched.table("b")
     job = add(watched.service, "a")
     add(watched.service, "b", priority=-1)
-    leased(watched.service)
+    lease_job(watched.service)
     hold(lock, watched, 3)
     put_back = fail(watched.service, watched.service.job(job.id), 5, LOCKED)
     assert put_back.not_before >= watched.clock() + timedelta(seconds=45)
@@ -141,7 +141,7 @@ def test_an_attempt_that_found_the_lock_held_starts_again_as_soon_as_it_is_free(
     assert "the table's lock, held for 10 s" in str(waits_for(watched.service, job))
     lock.unlink()
     watched.check()
-    assert leased(watched.service).id == job.id
+    assert lease_job(watched.service).id == job.id
 
 
 def test_a_lock_that_the_last_poll_saw_held_is_checked_before_the_first_attempt(watched: Watched) -> None:
@@ -157,7 +157,7 @@ def test_a_lock_that_the_last_poll_saw_held_is_checked_before_the_first_attempt(
     assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer"
     lock.unlink()  # No poll has seen yet that the lock is free.
     watched.check()
-    assert leased(watched.service).id == job.id
+    assert lease_job(watched.service).id == job.id
 
 
 def test_the_lock_of_an_earlier_attempt_is_left_to_the_next_one(watched: Watched) -> None:
@@ -165,7 +165,7 @@ def test_the_lock_of_an_earlier_attempt_is_left_to_the_next_one(watched: Watched
     job = add(watched.service, "a")
     hold(lock, watched, content=f'{{"owner": "groundskeeper {job.id}", "pid": 1}}')
     watched.check()
-    assert leased(watched.service).id == job.id
+    assert lease_job(watched.service).id == job.id
     hold(watched.table("b"), watched, content='{"owner": "groundskeeper job_of_another_service", "pid": 1}')
     add(watched.service, "b")
     watched.check()
@@ -193,13 +193,13 @@ def test_only_locks_of_the_next_jobs_and_locks_that_were_held_are_checked(watche
     assert sum(checks) == 16
     hold(held, watched)
     for _ in range(40):
-        watched.service.end(leased(watched.service))
+        watched.service.end(lease_job(watched.service))
     assert watched.check() == 1
     assert watched.service.lease() is None
     # A lock for which no job waits is not checked.
     held.unlink()
     watched.check()
-    watched.service.end(leased(watched.service))
+    watched.service.end(lease_job(watched.service))
     assert [watched.check() for _ in range(3)] == [0, 0, 0]
     assert watched.sighting("held") is None
 
@@ -260,7 +260,7 @@ def test_a_server_that_does_not_answer_delays_no_other_check(
         for number in range(12):
             watched.table(f"z{number}", lock=zookeeper.lock_at(port_of(server), f"z{number}"))
             add(watched.service, f"z{number}")
-        jobs = [fail(watched.service, leased(watched.service), 0.1, AWAY) for _ in range(12)]
+        jobs = [fail(watched.service, lease_job(watched.service), 0.1, AWAY) for _ in range(12)]
         lock = watched.table("a")
         hold(lock, watched)
         add(watched.service, "a")
@@ -280,7 +280,7 @@ def test_a_server_that_does_not_answer_delays_no_other_check(
         clock.advance(2)
         watched.watch.run_once()
         assert watched.watch.pool.wait(60)
-        assert leased(watched.service).table_id == "a"
+        assert lease_job(watched.service).table_id == "a"
         assert connections(server) == 0
 
 
@@ -298,14 +298,14 @@ def test_a_silent_server_is_reported_before_a_worker_meets_it(
         job = add(watched.service, "z", JobKind.COMPACTION)
         for _ in range(3):
             watched.check()
-        assert [leased(watched.service).table_id for _ in names] == names
+        assert [lease_job(watched.service).table_id for _ in names] == names
         assert watched.service.lease() is None
         assert awaited(watched, "z") == []
         watched.check(10)
         assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
         # A worker may be able to reach the server nevertheless.
         watched.check(50)
-        assert leased(watched.service).id == job.id
+        assert lease_job(watched.service).id == job.id
         fail(watched.service, watched.service.job(job.id), 0.1, AWAY)
         watched.check()
         watched.check(3600)
@@ -332,7 +332,7 @@ def test_a_server_to_which_the_service_may_not_connect_holds_no_job_back(watched
         LockState.UNKNOWN,
         "zk:2181 is not among the GROUNDSKEEPER_LOCK_HOSTS.",
     )
-    assert leased(watched.service).table_id == "a"
+    assert lease_job(watched.service).table_id == "a"
 
 
 @pytest.fixture(scope="module")
@@ -366,19 +366,19 @@ def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[N
 
 @pytest.mark.exhaustive
 def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper.Server) -> None:
-    def look() -> Any:
+    def read_state() -> Any:
         return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))
 
-    assert look().state is LockState.FREE  # The lock has no node in ZooKeeper.
+    assert read_state().state is LockState.FREE  # The lock has no node in ZooKeeper.
     with holding(zoo, "a", holders=2):
-        found = look()
+        found = read_state()
         assert found.state is LockState.HELD
         assert found.holder.startswith("the ZooKeeper session 0x1")
         assert abs(utc_now() - found.since) < timedelta(seconds=30)
-        assert look() == found
-    assert look().state is LockState.FREE
+        assert read_state() == found
+    assert read_state().state is LockState.FREE
     with zoo.away():
-        assert look().is_silent
+        assert read_state().is_silent
 
 
 @pytest.mark.mostly_sqlite
@@ -390,7 +390,7 @@ def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Se
         assert watched.service.lease() is None
         assert "by the ZooKeeper session 0x1" in str(waits_for(watched.service, job))
     watched.check()
-    assert leased(watched.service).id == job.id
+    assert lease_job(watched.service).id == job.id
 
 
 @pytest.mark.exhaustive
@@ -438,4 +438,4 @@ def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
                 assert watched.service.lease() is None
         assert waits_for(watched.service, job) == "the table's lock, held for 34 s by a writer"
         watched.check(5)
-        assert leased(watched.service).id == job.id
+        assert lease_job(watched.service).id == job.id

@@ -62,7 +62,7 @@ def submitted(url: str, clock: Any) -> tuple[str, str]:
     return ids[0], ids[1]
 
 
-def leased(worker: Service) -> WorkOrder:
+def lease_order(worker: Service) -> WorkOrder:
     lease = worker.lease("w1", INFO)
     assert lease is not None
     return lease[0]
@@ -77,7 +77,7 @@ def test_a_report_whose_answer_is_lost_is_repeated_and_brings_the_same_next_job(
     engine: sa.Engine, gate: TcpGate, worker: Service, submitted: tuple[str, str], clock: Any
 ) -> None:
     first, second = submitted
-    order = leased(worker)
+    order = lease_order(worker)
     gate.lose_answer(b"/result")
     with pytest.raises(ServiceUnreachableError):
         worker.finish("w1", order, DONE, takes_next=INFO)
@@ -100,11 +100,11 @@ def test_a_report_whose_answer_is_lost_is_repeated_and_brings_the_same_next_job(
 def test_a_worker_that_gives_up_its_report_asks_for_the_next_job_that_it_was_sent(
     engine: sa.Engine, gate: TcpGate, worker: Service, submitted: tuple[str, str]
 ) -> None:
-    order = leased(worker)
+    order = lease_order(worker)
     gate.lose_answer(b"/result")
     with pytest.raises(ServiceUnreachableError):
         worker.finish("w1", order, DONE, takes_next=INFO)
-    assert leased(worker).job_id == submitted[1]
+    assert lease_order(worker).job_id == submitted[1]
     assert job_of(engine, submitted[1]).attempt == 1
 
 
@@ -115,23 +115,23 @@ def test_a_request_whose_answer_is_lost_brings_the_same_job_again(
     with pytest.raises(ServiceUnreachableError):
         worker.lease("w1", INFO)
     assert job_of(engine, submitted[0]).state is JobState.LEASED
-    order = leased(worker)
+    order = lease_order(worker)
     assert (order.job_id, order.attempt) == (submitted[0], 1)
     assert worker.finish("w1", order, DONE) is None
     # The request was answered, so the next one is another.
-    assert leased(worker).job_id == submitted[1]
+    assert lease_order(worker).job_id == submitted[1]
 
 
 def test_only_the_worker_that_reported_may_repeat_the_report_and_only_the_same(
     worker: Service, submitted: tuple[str, str]
 ) -> None:
-    order = leased(worker)
+    order = lease_order(worker)
     worker.finish("w1", order, DONE)
     worker.finish("w1", order, DONE)
     for name, result in (("w2", DONE), ("w1", Result(Outcome.CANCELLED))):
         with pytest.raises(LeaseLostError):
             worker.finish(name, order, result)
-    assert leased(worker).job_id == submitted[1]
+    assert lease_order(worker).job_id == submitted[1]
 
 
 def test_a_request_of_another_worker_with_the_same_id_gets_no_job(

@@ -97,7 +97,7 @@ def scrapes(engine: sa.Engine, clock: Any, chosen: Chosen | None = None) -> Scra
     return Scrapes(ProcessMetrics(), InProcess(installation))
 
 
-def shown(at: Reading) -> dict[str, Values]:
+def values_of(at: Reading) -> dict[str, Values]:
     class Found(Collector):
         def collect(self) -> Iterator[Any]:
             yield from database_metrics.families(at)
@@ -139,7 +139,7 @@ class Service:
         )
 
     def metrics(self) -> dict[str, Values]:
-        return shown(Reader(self.engine, self.clock, Forecaster()).read())
+        return values_of(Reader(self.engine, self.clock, Forecaster()).read())
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_groups_beyond_the_fiftieth_share_one_series(service: Service, clock: An
 
 def test_the_metrics_have_the_backlog_of_all_tables_and_of_the_worst_one(engine: sa.Engine, clock: Any) -> None:
     register(engine, clock, 3)
-    found = shown(Reader(engine, clock, Forecaster()).read())
+    found = values_of(Reader(engine, clock, Forecaster()).read())
     assert found["groundskeeper_tables"] == {(): 3}
     assert found["groundskeeper_backlog_log_bytes"] == {(): 2 * (0 + 100 + 200)}
     assert found["groundskeeper_backlog_log_bytes_max"] == {(): 400}
@@ -232,7 +232,7 @@ def test_the_metrics_have_the_backlog_of_all_tables_and_of_the_worst_one(engine:
     assert found["groundskeeper_timeline_commits_max"] == {(): 2}
     assert found["groundskeeper_poll_lag_seconds"] == {(): 0}
     clock.advance(75)
-    assert shown(Reader(engine, clock, Forecaster()).read())["groundskeeper_poll_lag_seconds"] == {(): 75}
+    assert values_of(Reader(engine, clock, Forecaster()).read())["groundskeeper_poll_lag_seconds"] == {(): 75}
 
 
 @on_sqlite
@@ -244,7 +244,7 @@ def test_bytes_written_are_those_of_new_commits_of_services(engine: sa.Engine, c
     counts = job_tally.of_commits([*new, commit(COMPACTION, 5), commit(COMPACTION, 99, is_news=False)])
     with writing(engine) as connection:
         outbox.count(connection, counts)
-    written = shown(Reader(engine, clock, Forecaster()).read())["groundskeeper_service_written_bytes_total"]
+    written = values_of(Reader(engine, clock, Forecaster()).read())["groundskeeper_service_written_bytes_total"]
     assert {labels: number for labels, number in written.items() if number} == {("compaction",): 15}
 
 
@@ -287,7 +287,7 @@ def test_deliveries_are_counted_by_their_outcome(engine: sa.Engine, clock: Any, 
     count = attempts["groundskeeper_webhook_attempt_duration_seconds_count"]
     assert count == {("delivered",): 1, ("retry",): 1, ("dead",): 0}
     clock.advance(600)
-    found = shown(Reader(engine, clock, Forecaster()).read())
+    found = values_of(Reader(engine, clock, Forecaster()).read())
     assert found["groundskeeper_webhook_deliveries"] == {("pending",): 1, ("dead",): 0}
     assert found["groundskeeper_webhooks"] == {("working",): 0, ("failing",): 1, ("disabled",): 0}
     assert found["groundskeeper_webhook_lag_seconds"][()] > 500

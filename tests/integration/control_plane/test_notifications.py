@@ -235,7 +235,7 @@ def test_a_thousand_problems_of_many_causes_stay_within_the_limit_and_none_is_lo
     assert on_call.waiting() == 0
     assert on_call.run_round() == []
     on_call.end(problems)
-    # The limit of the hour is used up, so that the ends are told in the next one.
+    # The limit of this hour is used up, so the ends of the problems are reported in the next hour.
     assert on_call.run_round() == []
     ended = on_call.run_round(3600)
     assert len(ended) == 5
@@ -445,7 +445,7 @@ def test_two_replicas_tell_a_problem_once(on_call: OnCall) -> None:
     on_call.put()
     on_call.open([a_problem(number) for number in range(5)])
 
-    async def both() -> list[rounds.Round]:
+    async def run_two_replicas() -> list[rounds.Round]:
         return await asyncio.gather(*(asyncio.to_thread(rounds.run_once, on_call.post.database) for _ in range(2)))
 
-    assert sum(each.messages for each in asyncio.run(both())) == 1
+    assert sum(each.messages for each in asyncio.run(run_two_replicas())) == 1

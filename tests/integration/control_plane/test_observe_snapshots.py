@@ -28,25 +28,29 @@ def test_the_snapshot_keeps_when_the_oldest_log_was_written(watched: Watched, tm
             assert commit_store.oldest_log_at(connection, table_id) == found
         return None if found is None else (found - begun).total_seconds()
 
-    def at(seconds: float) -> str:
+    def instant_after(seconds: float) -> str:
         return instant_at(begun + timedelta(seconds=seconds))
 
     def write(seconds: float) -> None:
-        table.commit(at(seconds), {"p": {log_file(A, at(seconds)): 10}}, completed=at(seconds + 1))
+        table.commit(
+            instant_after(seconds),
+            {"p": {log_file(A, instant_after(seconds)): 10}},
+            completed=instant_after(seconds + 1),
+        )
 
-    table.commit(at(0), {"p": {base_file(A, at(0)): 100}}, completed=at(1))
+    table.commit(instant_after(0), {"p": {base_file(A, instant_after(0)): 100}}, completed=instant_after(1))
     assert kept() == 1
     for seconds in (10, 20):
         write(seconds)
         assert kept() == 1
     # The second log was written before the compaction was planned, the third one after that.
     write(40)
-    compacted = {"p": {base_file(A, at(30)): 120}}
-    table.commit(at(30), compacted, action="commit", operation="COMPACT", completed=at(50))
+    compacted = {"p": {base_file(A, instant_after(30)): 120}}
+    table.commit(instant_after(30), compacted, action="commit", operation="COMPACT", completed=instant_after(50))
     assert kept() == 41
     write(60)
     assert kept() == 41
-    table.commit(at(70), compacted, action="commit", operation="COMPACT", completed=at(71))
+    table.commit(instant_after(70), compacted, action="commit", operation="COMPACT", completed=instant_after(71))
     assert kept() is None
     write(80)
     assert kept() == 81

@@ -243,7 +243,7 @@ def test_there_is_no_snapshot_before_the_first_poll(
     assert client.get(f"/v1/tables/{table_id}/snapshot").json()["total"]["file_groups"] == 0
 
 
-def test_snapshot_and_buckets_of_a_table(
+def test_snapshot_and_buckets_of_a_table_are_shown(
     client: TestClient, observer: Observer, clock: FakeClock, table: SmallTable, table_id: str
 ) -> None:
     table.commit("001", {"p=1": {base_file(A, "001"): 300, base_file(B, "001"): 100}, "p=2": {base_file(A, "001"): 40}})
@@ -275,7 +275,7 @@ def test_a_changed_index_shows_at_the_next_poll(
     assert len(client.get("/v1/commits").json()["items"]) == 1
 
 
-def test_writer_options_of_spark(client: TestClient, app_context: AppContext, table_id: str) -> None:
+def test_writer_options_of_spark_are_shown(client: TestClient, app_context: AppContext, table_id: str) -> None:
     lock = {"provider": "zookeeper", "options": {"hoodie.write.lock.zookeeper.url": "zk:1"}}
     client.patch(f"/v1/tables/{table_id}", json={"lock": lock})
     found = client.get(f"/v1/tables/{table_id}/writer-options").json()

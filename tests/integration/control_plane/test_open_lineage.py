@@ -84,7 +84,7 @@ def worker(serving: Serving) -> Iterator[Worker]:
         yield Worker(connection)  # type: ignore[arg-type]  # it calls `post` only
 
 
-def ended(client: Client, worker: Worker, job: models.JobOut, *results: Result) -> models.JobDetail:
+def end_job(client: Client, worker: Worker, job: models.JobOut, *results: Result) -> models.JobDetail:
     for result in results:
         leased: list[WorkOrder] = []
 
@@ -108,7 +108,7 @@ def test_every_attempt_of_every_job_is_a_run_with_valid_events(
     done = Result(Outcome.SUCCEEDED, ("20260101130000000",), written)
     clustering = models.ClusteringIn(params=models.ClusteringParams(sort_by=["id"]))
     job = client.send(calls.submit_job(table.id, clustering))
-    assert ended(client, worker, job, failing, done).state is models.JobState.SUCCEEDED
+    assert end_job(client, worker, job, failing, done).state is models.JobState.SUCCEEDED
     client.send(calls.cancel_job(client.send(calls.submit_job(table.id, models.AuditIn())).id))
     assert eventually(lambda: len(receiver.received) >= 5, 60)
     client.send(calls.test_webhook(LINEAGE))
@@ -144,7 +144,7 @@ def test_an_endpoint_that_fails_stops_no_job_and_gets_everything_later(
     receiver.received.clear()
     receiver.answer = Reply(500)
     job = client.send(calls.submit_job(table.id, models.AuditIn()))
-    assert ended(client, worker, job, Result(Outcome.SUCCEEDED)).state is models.JobState.SUCCEEDED
+    assert end_job(client, worker, job, Result(Outcome.SUCCEEDED)).state is models.JobState.SUCCEEDED
     assert eventually(lambda: bool(receiver.received), 60)
     receiver.answer = Reply(201)
     assert eventually(lambda: receiver.received[-1].event["eventType"] == "COMPLETE", 60)
@@ -160,22 +160,22 @@ def test_only_public_http_endpoints_or_allowed_ones_may_be_given(client: Client)
 def test_the_webhook_of_the_settings_follows_them(engine: sa.Engine, clock: FakeClock) -> None:
     cipher = SecretCipher.fresh()
 
-    def ensured(url: str | None, api_key: str | None = None) -> Webhook | None:
+    def ensure_webhook(url: str | None, api_key: str | None = None) -> Webhook | None:
         lineage_webhook.ensure(engine, clock, cipher, Guard(), url=url, api_key=api_key)
         with reading(engine) as connection:
             return next(iter(webhook_store.enabled(connection)), None)
 
-    first = ensured("https://example.com/lineage")
+    first = ensure_webhook("https://example.com/lineage")
     assert first is not None
     clock.advance(60)
-    assert ensured("https://example.com/lineage") == first
+    assert ensure_webhook("https://example.com/lineage") == first
     disable(Database(engine, clock), LINEAGE, because="410")
-    assert ensured("https://example.com/lineage") is None
-    changed = ensured("https://example.com/lineage", "a key")
+    assert ensure_webhook("https://example.com/lineage") is None
+    changed = ensure_webhook("https://example.com/lineage", "a key")
     assert changed is not None
     assert changed.sealed_secret == first.sealed_secret
-    assert ensured(None) is None
-    assert ensured(None) is None
+    assert ensure_webhook(None) is None
+    assert ensure_webhook(None) is None
     for url, api_key in (("https://10.0.0.1/lineage", None), ("https://example.com/", "a\nb"), ("nonsense", None)):
         with pytest.raises(SettingsError, match="GROUNDSKEEPER_OPENLINEAGE_URL"):
-            ensured(url, api_key)
+            ensure_webhook(url, api_key)

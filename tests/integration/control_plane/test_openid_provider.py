@@ -120,11 +120,11 @@ def test_a_person_whose_role_is_limited_changes_the_tables_of_its_group_only(
             table_store.register(connection, Registration(f"tbl_{name}", f"/lake/{name}", name, now, now, tags=tags))
     browser, _ = logged_in(service.url, "sue")
 
-    def paused(table: str) -> int:
+    def status_of_pause(table: str) -> int:
         json = {"paused": True}
         return browser.put(f"{service.url}/v1/tables/tbl_{table}/policy", json=json).status_code
 
-    assert (paused("shop"), paused("other")) == (200, 403)
+    assert (status_of_pause("shop"), status_of_pause("other")) == (200, 403)
     assert browser.put(f"{service.url}/v1/pause", json={}).status_code == 403
     # The groups have changed: the next log-in counts, in older sessions of the person as well.
     provider.stop()
@@ -133,7 +133,7 @@ def test_a_person_whose_role_is_limited_changes_the_tables_of_its_group_only(
     # The keys are new, and the service asks for them a few seconds after it has last asked.
     assert eventually(lambda: logged_in(service.url, "sue")[1].status_code == 303, remembered.PAUSE_SECONDS + 10)
     assert browser.get(f"{service.url}/v1/session").json()["tables"] == ["owner:web", "clicks_*"]
-    assert paused("shop") == 403
+    assert status_of_pause("shop") == 403
 
 
 def test_an_access_token_of_the_issuer_is_a_bearer_token(service: Serving, provider: OpenIdProvider) -> None:
@@ -152,7 +152,7 @@ def test_new_keys_are_fetched_when_the_provider_changes_them(service: Serving, p
     headers = {"Authorization": f"Bearer {old}"}
     assert httpx.get(f"{service.url}/v1/session", headers=headers).status_code == 200
     provider.stop()
-    # The keys that are known serve while it is away.
+    # The service uses the keys that it knows while the provider is away.
     assert httpx.get(f"{service.url}/v1/session", headers=headers).status_code == 200
     provider.start(service.url)
     headers = {"Authorization": f"Bearer {provider.access_token()}"}

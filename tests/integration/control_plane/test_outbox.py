@@ -118,7 +118,7 @@ def test_positions_of_two_processes_become_visible_in_their_order(postgresql: Se
     """No reader may see a position and later a lower one, neither of events nor of ended attempts."""
     url = new_postgresql(postgresql)
     forks = multiprocessing.get_context("spawn")
-    # One publishes much at once, and the other one little meanwhile.
+    # One process publishes many events at once, and meanwhile the other process publishes few.
     work = [(url, 1, 10, 200), (url, 10_001, 100, 1)]
     processes = [forks.Process(target=_publish_from_a_process, args=each) for each in work]
     engine = open_engine(url)
@@ -204,7 +204,7 @@ def test_one_statement_takes_the_lock_of_the_positions_and_writes_all_but_delive
         outbox.count(connection, [tally.Count("seconds", ("audit",), 1.5), tally.Count("none", (), 0)])
         outbox.publish(connection, [_event(table, 2), _event(table, 4)], now=utc_now())
         sa.event.listen(connection, "before_cursor_execute", lambda *given: executed.append(given[2]))
-    # The others are the lock of the webhooks, and the webhooks.
+    # The other statements take the lock of the webhooks, and read the webhooks.
     assert len(executed) == 3
     with writing(engine) as connection:
         outbox.publish(connection, [_event(table, 1), _event(table, 5)], now=utc_now())

@@ -79,7 +79,7 @@ def test_jobs_that_save_most_start_first_within_their_priority(service: Service,
     queued(service.engine, clock, "d", worth=0.0, priority=1)
     queued(service.engine, clock, "e", worth=9.0)
     queued(service.engine, clock, "f", worth=0.1, reason=None)
-    # The priority counts first, then what somebody has submitted, then what saves nothing that can be weighed.
+    # Jobs start by priority, then submitted jobs, then jobs without a known gain, and then those with the largest gain.
     assert order(service.engine, clock) == ["d", "f", "c", "b", "e", "a"]
 
 
@@ -101,7 +101,7 @@ def test_nothing_starves_while_better_jobs_keep_coming(service: Service, clock: 
         service.register(name)
     waiting: dict[str, float] = {}
     longest, number = 0.0, 0
-    # There is one slot for twice the work that it can do. The first table gains nothing from its jobs, the others much.
+    # One slot gets twice the work that it can do. Jobs of the first table gain nothing, those of all others gain much.
     for step in range(100):
         for name in tables:
             if name not in waiting and rng.random() < 0.25:
@@ -118,7 +118,7 @@ def test_nothing_starves_while_better_jobs_keep_coming(service: Service, clock: 
             longest = max(longest, step - waiting.pop(job.table_id))
             service.end(job)
         clock.advance(300)
-    # An hour is 12 steps; behind each job that is overdue there are at most those of the other tables.
+    # A job is overdue after an hour, which is 12 steps, and then waits for at most one job of each other table.
     assert longest <= 12 + len(tables)
 
 
@@ -205,18 +205,18 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     assert len(service.plan().jobs) == 1
     assert "right after a compaction, 1.2 allowed" in service.decision().because
 
-    def found() -> str | None:
+    def missed_since() -> str | None:
         with reading(service.engine) as connection:
             (facts,) = table_store.facts(connection, clock(), ["tbl_1"])
         problem = objectives.missed(facts, clock())
         return problem.detail if problem else None
 
-    assert found() is None
+    assert missed_since() is None
     for _ in range(4):
         clock.advance(600)
         service.poll(commits=20)
         service.plan()
-    detail = found()
+    detail = missed_since()
     assert detail is not None
     assert detail.startswith("For 40 min a read costs ")
     assert "kept 0.0 % of the last week" in detail
@@ -226,7 +226,7 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     clock.advance(600)
     service.poll(commits=0)
     service.plan()
-    assert found() is None
+    assert missed_since() is None
 
 
 def test_time_without_checks_and_steps_of_the_clock_do_not_count(engine: sa.Engine, service: Service) -> None:
@@ -294,12 +294,12 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     settings = {"budget": {"worker_hours_per_day": 1.0, "carry_over_days": 1}}
     policy_registry.put_pattern(service.engine, clock, "tag:team=shop", precedence=0, settings=settings)
 
-    def works(hours: float) -> None:
+    def spend_hours(hours: float) -> None:
         with writing(service.engine) as connection:
             figures = Figures(succeeded=1, seconds=3600 * hours)
             attempt_figures.add(connection, "tbl_1", COMPACTION, figures, clock())
 
-    def starts() -> list[str]:
+    def start_order() -> list[str]:
         for name in ("tbl_2", "tbl_3"):
             service.poll(name, commits=5)
         found = [service.job(each).table_id for each in service.plan().jobs]
@@ -310,23 +310,23 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
         clock.advance(61)
         return sorted(found)
 
-    assert starts() == ["tbl_2", "tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
     # The budget is one worker-hour of today and another one that was left of yesterday.
-    works(1.5)
-    assert starts() == ["tbl_2", "tbl_3"]
-    works(0.5)
-    assert starts() == ["tbl_3"]
+    spend_hours(1.5)
+    assert start_order() == ["tbl_2", "tbl_3"]
+    spend_hours(0.5)
+    assert start_order() == ["tbl_3"]
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
     assert because.endswith(" worker-hours today, 2 allowed")
     # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
     clock.advance(86_400)
-    assert starts() == ["tbl_2", "tbl_3"]
-    works(1.0)
-    assert starts() == ["tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
+    spend_hours(1.0)
+    assert start_order() == ["tbl_3"]
     # The table's own budget counts before that of the pattern.
     policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})
-    assert starts() == ["tbl_2", "tbl_3"]
+    assert start_order() == ["tbl_2", "tbl_3"]
 
 
 def test_a_worker_group_has_a_budget_that_its_tables_share(service: Service, clock: FakeClock) -> None:

@@ -325,7 +325,7 @@ def test_many_tables_are_shown_before_their_problems_are_counted(
     monkeypatch.setattr(result_cache, "FEW", 1)
     monkeypatch.setattr(result_cache, "_AFTER_START_SECONDS", 0.5)
     first = get(api, sort="backlog")
-    assert first["problems"] == {"as_of": None, "counts": counted(0, 0, 0), "groups": [], "items": []}
+    assert first["problems"] == {"as_of": None, "counts": counts_by_severity(0, 0, 0), "groups": [], "items": []}
     rows = first["tables"]["items"]
     assert [(row["name"], row["health"], row["problem_count"]) for row in rows] == [
         ("t0", None, 0),
@@ -337,11 +337,11 @@ def test_many_tables_are_shown_before_their_problems_are_counted(
     assert get(api)["problems"]["counts"]["critical"] == 3
 
 
-def counted(critical: int, warning: int, notice: int) -> dict[str, int]:
+def counts_by_severity(critical: int, warning: int, notice: int) -> dict[str, int]:
     return {"critical": critical, "warning": warning, "notice": notice}
 
 
-def test_an_old_answer_about_many_tables_is_better_than_none(
+def test_an_old_answer_about_many_tables_is_returned_while_a_new_one_is_computed(
     engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ill(engine, clock, range(2))

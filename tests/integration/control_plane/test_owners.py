@@ -93,14 +93,14 @@ def test_problems_are_filtered_by_owner_and_tags(api: TestClient, ids: dict[str,
         assert api.post(f"/tables/{ids[name]}/jobs", json={"kind": "audit"}).status_code == 202
     clock.advance(30 * 86_400)
 
-    def about(**query: Any) -> set[str]:
+    def tables_with_problems(**query: Any) -> set[str]:
         return {each["table_id"] for each in api.get("/problems", params=query).json()["items"]}
 
-    every = about()
+    every = tables_with_problems()
     assert set(ids.values()) <= every
-    assert about(owner="shop") == {ids["orders"], ids["returns"]}
-    assert about(tag="team=web") == {ids["clicks"]}
-    assert about(owner="nobody") == set()
+    assert tables_with_problems(owner="shop") == {ids["orders"], ids["returns"]}
+    assert tables_with_problems(tag="team=web") == {ids["clicks"]}
+    assert tables_with_problems(owner="nobody") == set()
 
 
 @pytest.mark.mostly_sqlite

@@ -24,7 +24,7 @@ from service.registration import detection, registry
 from service.scheduling import decision_store, pausing, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 from service.scheduling.scheduler import SchedulerResult
-from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask, save_poll
+from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, save_poll, submit_job
 
 if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
@@ -248,7 +248,7 @@ def test_a_time_of_the_calendar_is_not_lost_while_the_table_is_busy(service: Ser
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
     service.poll(commits=1)
     service.plan()
-    ask(service, JobKind.CLEANING)
+    submit_job(service, JobKind.CLEANING)
     cleaning = service.lease()
     assert cleaning is not None
     clock.advance(2 * 3600)
@@ -348,7 +348,7 @@ def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
 
 
 def test_a_decision_names_the_person_who_submitted_the_job_first(service: Service) -> None:
-    asked = ask(service, COMPACTION)
+    asked = submit_job(service, COMPACTION)
     service.poll(commits=5)
     assert service.plan().jobs == ()
     assert service.decision().because.endswith(f"but compaction {asked.id} is queued")

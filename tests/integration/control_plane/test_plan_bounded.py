@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from service.policies import policy_registry
-from tests.integration.control_plane.planning import COMPACTION, Service, ask
+from tests.integration.control_plane.planning import COMPACTION, Service, submit_job
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -25,7 +25,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
     return service
 
 
-def left(file_groups: int) -> dict[str, Any]:
+def details_with_rest(file_groups: int) -> dict[str, Any]:
     return {"file_groups": 1, "left": {"file_groups": file_groups, "bytes": 100 * file_groups, "plans": []}}
 
 
@@ -39,7 +39,7 @@ def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
         assert (job.kind, dict(job.params), job.timeout_seconds) == (COMPACTION, {"limit_bytes": 100}, 50)
         leased = service.lease()
         assert leased
-        service.end(leased, **left(more))
+        service.end(leased, **details_with_rest(more))
         clock.advance(10)
         service.poll(commits=1)
         assert service.plan().jobs == ()
@@ -50,10 +50,10 @@ def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
 
 def test_work_that_a_submitted_job_has_left_is_not_continued_by_the_policy(service: Service, clock: FakeClock) -> None:
     service.poll(commits=1)
-    ask(service, COMPACTION)
+    submit_job(service, COMPACTION)
     leased = service.lease()
     assert leased
-    service.end(leased, **left(3))
+    service.end(leased, **details_with_rest(3))
     clock.advance(100)
     service.poll(commits=1)
     assert service.plan().jobs == ()

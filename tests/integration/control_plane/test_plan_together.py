@@ -17,7 +17,7 @@ from service.policies import store as store_policies
 from service.queue import job_store
 from service.scheduling import decision_store
 from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
-from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
+from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, submit_job
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -59,7 +59,7 @@ def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, cl
         together.wait()
         for name in reversed(names):
             with suppress(JobConflictError):
-                ask(service, COMPACTION, name)
+                submit_job(service, COMPACTION, name)
 
     def decide() -> None:
         together.wait()
@@ -191,17 +191,17 @@ def test_tables_that_wait_for_one_kind_do_not_block_those_that_wait_for_any(
         service.poll(name, **look)
         clock.advance(1)
 
-    def started() -> list[str]:
+    def started_tables() -> list[str]:
         return [service.job(job_id).table_id for job_id in service.plan().jobs]
 
-    assert started() == ["clean_1", "compact_1"]
+    assert started_tables() == ["clean_1", "compact_1"]
     leased = {job.kind: job for job in (service.lease(), service.lease()) if job}
     clock.advance(1)
     service.end(leased[COMPACTION])
-    assert started() == ["compact_2"]
+    assert started_tables() == ["compact_2"]
     clock.advance(1)
     service.end(leased[CLEANING])
-    assert started() == ["clean_2"]
+    assert started_tables() == ["clean_2"]
 
 
 def test_two_concurrent_calls_that_set_the_same_new_policy_are_serialized(engine: sa.Engine, clock: FakeClock) -> None:

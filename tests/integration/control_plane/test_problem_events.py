@@ -209,7 +209,7 @@ def test_a_failing_computation_neither_stops_the_others_nor_resolves_its_problem
     watchman.round()
     assert len(watchman.events()) == 2
 
-    def broken(table: problems.TableFacts, now: object) -> Iterator[problems.HealthProblem]:
+    def fail_for_first_table(table: problems.TableFacts, now: object) -> Iterator[problems.HealthProblem]:
         if table.id == "tbl_1":
             raise ZeroDivisionError
         yield from late_services.warned(table, clock())
@@ -217,7 +217,10 @@ def test_a_failing_computation_neither_stops_the_others_nor_resolves_its_problem
     monkeypatch.setattr(
         problems,
         "OF_TABLES",
-        {broken if find is late_services.warned else find: kinds for find, kinds in problems.OF_TABLES.items()},
+        {
+            fail_for_first_table if find is late_services.warned else find: kinds
+            for find, kinds in problems.OF_TABLES.items()
+        },
     )
     with writing(engine) as connection:
         warn(connection, "tbl_0", clock, None)
@@ -290,14 +293,14 @@ def test_problems_of_a_kind_of_a_newer_version_are_left_to_newer_replicas(
     for _ in range(3):
         watchman.round()
     assert not watchman.standing()
-    assert stored(engine) == 1
+    assert number_of_stored(engine) == 1
     clock.advance(3600)
     watchman.round()
     watchman.round()
-    assert stored(engine) == 0
+    assert number_of_stored(engine) == 0
 
 
-def stored(engine: sa.Engine) -> int:
+def number_of_stored(engine: sa.Engine) -> int:
     with reading(engine) as connection:
         return int(connection.scalar(sa.select(sa.func.count()).select_from(schema.standing_problems)) or 0)
 

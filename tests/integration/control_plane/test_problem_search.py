@@ -215,7 +215,7 @@ class Life:
         incident_store.add(connection, [found])
 
 
-def same(one: Search, other: Search) -> None:
+def require_same(one: Search, other: Search) -> None:
     found, all_ = ([without_seconds(each) for each in each.found.problems] for each in (one, other))
     assert found == all_
     assert one.found.not_computed == other.found.not_computed
@@ -235,7 +235,7 @@ def test_an_incremental_search_finds_the_same_as_a_full_one_whatever_happens(
             life.step()
         clock.advance(life.chance.choice([0.5, *SPANS[:7]]))
         found = ongoing.run(engine, clock())
-        same(found, ProblemSearch().run(engine, clock()))
+        require_same(found, ProblemSearch().run(engine, clock()))
         kinds |= {each.kind for each in found.found.problems}
     assert len(kinds) > 8
 
@@ -248,12 +248,12 @@ def test_a_changed_policy_is_in_the_problems_of_the_tables_that_it_selects(engin
     with writing(engine) as connection:
         policy_store.put(connection, PatternPolicy("t1", settings, now, now))
     found = search.run(engine, clock())
-    same(found, ProblemSearch().run(engine, clock()))
+    require_same(found, ProblemSearch().run(engine, clock()))
     thresholds = {each.evidence["threshold"] for each in found.found.problems if each.kind == "compaction-behind"}
     assert thresholds == {5, 7}
     with writing(engine) as connection:
         policy_store.delete(connection, "t1")
-    same(search.run(engine, clock()), ProblemSearch().run(engine, clock()))
+    require_same(search.run(engine, clock()), ProblemSearch().run(engine, clock()))
 
 
 def test_problems_of_unchanged_tables_are_not_computed_again(
@@ -264,11 +264,11 @@ def test_problems_of_unchanged_tables_are_not_computed_again(
     read: list[str] = []
     original = facts_store.facts
 
-    def noted(connection: Any, now: Any, table_ids: Any, *rest: Any) -> Any:
+    def read_and_record(connection: Any, now: Any, table_ids: Any, *rest: Any) -> Any:
         read.extend(table_ids)
         return original(connection, now, table_ids, *rest)
 
-    monkeypatch.setattr(facts_store, "facts", noted)
+    monkeypatch.setattr(facts_store, "facts", read_and_record)
     search = ProblemSearch()
     search.run(engine, clock())
     assert sorted(read) == [f"tbl_{number}" for number in range(6)]

@@ -342,7 +342,7 @@ def test_the_metadata_table_is_behind_until_it_is_compacted_and_lacks_a_commit_u
     own.complete(lacking, "deltacommit", b"")
     commit(9)
     assert operated.kinds() == []
-    # The table is polled all the same if its metadata table cannot be read.
+    # The table is also polled if its metadata table cannot be read.
     own.complete("9" * 40, "deltacommit", b"")
     commit(9)
     assert operated.kinds() == []

@@ -15,7 +15,7 @@ from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.health.problem import ProblemKind
 from tests.integration.control_plane.operated import DAY, HOUR, Operated
-from tests.integration.control_plane.planning import ask
+from tests.integration.control_plane.planning import submit_job
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.control_plane.watching import A
@@ -122,7 +122,7 @@ def test_a_job_of_unknown_outcome_is_listed_until_a_poll_settles_it(operated: Op
     table.commit({base_file(A, "1"): 10})
     operated.poll()
     operated.service.clock = operated.clock
-    job = ask(operated.service, JobKind.COMPACTION, table.id)
+    job = submit_job(operated.service, JobKind.COMPACTION, table.id)
     plan = operated.worker.must_lease()
     operated.worker.beat(plan, instant_at(operated.clock()))
     operated.clock.advance(31)

@@ -34,7 +34,7 @@ MOST_ROWS = 5000
 MOST_ROWS_OF = {
     # The problems need the current decision of each table and kind of job, whatever the length of the history.
     "decisions": 20 * TABLES,
-    # A page of the overview draws the last day of 500 tables, by hourly samples and those of five minutes.
+    # A page of the overview draws the last day of 500 tables, from samples of one hour and of five minutes.
     "samples": 50 * 500,
 }
 LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions", "samples"}

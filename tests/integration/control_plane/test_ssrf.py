@@ -94,7 +94,7 @@ def test_a_name_that_changes_between_the_check_and_the_connection_gains_nothing(
 
     def rebind(host: str) -> list[str]:
         asked.append(host)
-        # Nobody listens at the first one (a network for documentation would be refused; this one is allowed below).
+        # Nobody listens at the first address. A network for documentation would be refused; this one is allowed below.
         return ["127.0.0.9"] if len(asked) == 1 else ["127.0.0.1"]
 
     guard = Guard.of(["127.0.0.9/32"])

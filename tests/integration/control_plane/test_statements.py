@@ -1,5 +1,5 @@
-"""Frequent calls execute few statements. For each statement a thread sends a message, waits for the answer, and waits
-for its next turn in the interpreter: in a busy service that takes longer than most queries."""
+"""Tests that frequent calls execute few SQL statements. Each statement makes its thread wait for the database and then
+for the interpreter; in a busy service these waits take longer than most queries."""
 
 from __future__ import annotations
 

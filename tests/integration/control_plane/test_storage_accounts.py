@@ -95,7 +95,7 @@ def test_each_failure_has_its_own_name_and_shows_no_secret(
 ) -> None:
     base = TABLE.replace("lake", "sea") if "roots" in changes else TABLE
     with pytest.raises(storage_errors.StorageError) as failed:
-        # A missing bucket is told from a missing file only by a listing, which every poll makes.
+        # Only a listing, which every poll makes, distinguishes a missing bucket from a missing file.
         _read(own, names=base != TABLE, base=base, **changes)
     error = failed.value
     assert type(error) is expected, error

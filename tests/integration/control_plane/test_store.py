@@ -272,12 +272,12 @@ def test_an_attempt_that_lost_its_lease_can_write_nothing(
             instants=(),
             now=clock(),
         )
-    for _ in range(2):  # The first round has the job queued, the second one has it held by the next attempt.
+    for _ in range(2):  # In the first round the job is queued, in the second one the next attempt holds it.
         before = read(engine, old.id)
         with pytest.raises(LeaseLostError):
             finish(engine, old, clock())
         with pytest.raises(LeaseLostError), writing(engine) as connection:
-            # The job was read while the lease was good, which must not help.
+            # The job was read while the lease was valid; the heartbeat is refused nevertheless.
             lease_store.beat(connection, old, Heartbeat(1), now=clock(), deadline=clock())
         assert read(engine, old.id) == before
         take(engine, clock(), "w2")

@@ -28,7 +28,7 @@ def client_with(context: AppContext, *hosts: str) -> TestClient:
     return TestClient(create_app(changed(context, permissions=permissions)), base_url="http://127.0.0.1")
 
 
-def wanted(uris: str = URIS, **more: Any) -> dict[str, Any]:
+def sync_request(uris: str = URIS, **more: Any) -> dict[str, Any]:
     return {"kind": "sync", "params": {"metastore_uris": uris, **more}}
 
 
@@ -38,7 +38,7 @@ def registered(client: TestClient) -> str:
     return f"/v1/tables/{answer.json()['id']}"
 
 
-def decided(client: TestClient, table: str) -> Any:
+def sync_decision(client: TestClient, table: str) -> Any:
     [found] = [each for each in client.post(f"{table}/evaluate", json={}).json()["decisions"] if each["kind"] == "sync"]
     return found
 
@@ -46,7 +46,7 @@ def decided(client: TestClient, table: str) -> Any:
 @pytest.mark.parametrize("hosts", [(), ("other",), ("metastore:9084",)])
 def test_a_metastore_that_is_not_allowed_is_refused(app_context: AppContext, hosts: tuple[str, ...]) -> None:
     with client_with(app_context, *hosts) as client:
-        answer = client.post(f"{registered(client)}/jobs", json=wanted())
+        answer = client.post(f"{registered(client)}/jobs", json=sync_request())
         assert (answer.status_code, answer.json()["type"]) == (403, "/problems/metastore-not-allowed")
         assert answer.json()["detail"] == URIS
         assert "GROUNDSKEEPER_METASTORE_HOSTS" in answer.json()["hint"]
@@ -55,20 +55,20 @@ def test_a_metastore_that_is_not_allowed_is_refused(app_context: AppContext, hos
 @pytest.mark.parametrize("uris", [f"{URIS},thrift://other:9083", "thrift://metastore.evil.example"])
 def test_all_hosts_of_a_metastore_must_be_allowed(app_context: AppContext, uris: str) -> None:
     with client_with(app_context, "metastore") as client:
-        assert client.post(f"{registered(client)}/jobs", json=wanted(uris)).status_code == 403
+        assert client.post(f"{registered(client)}/jobs", json=sync_request(uris)).status_code == 403
 
 
 @pytest.mark.parametrize("uris", ["", "http://metastore", "thrift://", "thrift://a@metastore", "thrift://metastore/x"])
 def test_a_malformed_metastore_address_is_refused(app_context: AppContext, uris: str) -> None:
     with client_with(app_context, "metastore") as client:
-        assert client.post(f"{registered(client)}/jobs", json=wanted(uris)).status_code in (403, 422)
+        assert client.post(f"{registered(client)}/jobs", json=sync_request(uris)).status_code in (403, 422)
 
 
 def test_two_syncs_of_a_table_are_never_active_at_once(app_context: AppContext) -> None:
     with client_with(app_context, "metastore:9083") as client:
         table = registered(client)
-        assert client.post(f"{table}/jobs", json=wanted()).status_code == 202
-        answer = client.post(f"{table}/jobs", json=wanted(database="other"))
+        assert client.post(f"{table}/jobs", json=sync_request()).status_code == 202
+        answer = client.post(f"{table}/jobs", json=sync_request(database="other"))
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-conflict")
         # A sync only reads the table, so a job that writes may run beside it.
         assert client.post(f"{table}/jobs", json={"kind": "compaction"}).status_code == 202
@@ -78,7 +78,7 @@ def test_two_syncs_of_a_table_are_never_active_at_once(app_context: AppContext) 
 
 def test_a_sync_fails_if_its_metastore_is_not_allowed_any_more(app_context: AppContext) -> None:
     with client_with(app_context, "metastore") as client:
-        job = client.post(f"{registered(client)}/jobs", json=wanted()).json()
+        job = client.post(f"{registered(client)}/jobs", json=sync_request()).json()
     with client_with(app_context) as client:
         assert Worker(client).lease() is None
         found = client.get(f"/v1/jobs/{job['id']}").json()
@@ -97,12 +97,12 @@ def test_a_policy_syncs_after_each_commit(app_context: AppContext) -> None:
         )
         with writing(app_context.database.engine) as connection:
             save_poll(connection, look)
-        due = decided(client, table)
+        due = sync_decision(client, table)
         assert (due["verdict"], due["because"]) == ("run", "001 was never synced")
         job = client.post(f"{table}/jobs", json={"kind": "sync", "params": due["params"]})
         assert job.status_code == 202
         worker = Worker(client)
         order = worker.must_lease()
         worker.report(order, Result(Outcome.SUCCEEDED, details={"last_instant": "001", "changed": True}))
-        due = decided(client, table)
+        due = sync_decision(client, table)
         assert (due["verdict"], due["code"]) == ("skip", "nothing-new")

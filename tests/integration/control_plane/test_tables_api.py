@@ -171,14 +171,14 @@ def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id
 def test_the_end_of_a_sink_is_declared_and_jobs_learn_of_it(client: TestClient, table_id: str) -> None:
     url, last = f"/v1/tables/{table_id}", "20260101120000000"
 
-    def declared(**writers: Any) -> Any:
+    def change_writers(**writers: Any) -> Any:
         return client.patch(url, json={"writers": writers}).json()["writers"]
 
-    assert declared(kafka_connect_ended=last)["kafka_connect_ended"] == last
-    assert declared(hudi_version="1.2.0")["kafka_connect_ended"] == last
+    assert change_writers(kafka_connect_ended=last)["kafka_connect_ended"] == last
+    assert change_writers(hudi_version="1.2.0")["kafka_connect_ended"] == last
     client.post(f"{url}/jobs", json={"kind": "audit"})
     assert Worker(client).must_lease().table.writers_kafka_connect_ended == last
-    withdrawn = declared(kafka_connect_ended=None)
+    withdrawn = change_writers(kafka_connect_ended=None)
     assert (withdrawn["kafka_connect_ended"], withdrawn["hudi_version"]) == (None, "1.2.0")
     assert client.patch(url, json={"writers": {"kafka_connect_ended": "yesterday"}}).status_code == 422
 
@@ -237,7 +237,7 @@ def test_a_table_that_is_not_registered_is_not_found(client: TestClient, method:
     assert answer.json()["type"] == "/problems/table-not-found"
 
 
-def test_tables_come_in_pages(client: TestClient, clock: Any) -> None:
+def test_tables_are_listed_page_by_page(client: TestClient, clock: Any) -> None:
     for number in range(5):
         clock.advance(1)
         client.post("/v1/tables", json={"base_path": f"/lake/{number}"})

@@ -1,5 +1,5 @@
-"""The client of Unity Catalog, with a server of the tests that has the paths, pages and codes of the open-source
-server's reference. It is not that server, and shows only what the client does with such answers."""
+"""Tests the client of Unity Catalog against a stand-in, whose paths, pages and status codes follow the reference of the
+open-source server. The tests show what the client does with such answers, not that a real server sends them."""
 
 from __future__ import annotations
 

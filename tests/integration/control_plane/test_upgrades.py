@@ -94,7 +94,7 @@ def webhooks(service: Serving) -> int:
     return len(answer.json()["items"])
 
 
-def ready(service: Serving) -> tuple[int, str]:
+def readiness_of(service: Serving) -> tuple[int, str]:
     answer = httpx.get(f"{service.url}/readyz", timeout=60)
     return answer.status_code, answer.json().get("type", "")
 
@@ -117,13 +117,13 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
         with Serving(here, database=database, environment=newer.environment) as new:
             assert revision_of(new.engine) == EXPANDED
             # The probe may still answer with the result of the last second.
-            assert not eventually(lambda: ready(old) != (200, ""), 2.5)
-            assert ready(new) == (200, "")
+            assert not eventually(lambda: readiness_of(old) != (200, ""), 2.5)
+            assert readiness_of(new) == (200, "")
             assert [create(each) for each in (old, new) * 4] == [201] * 8
             assert webhooks(old) == webhooks(new) == 16
             assert old.stop() == 0
             old.start()
-            assert ready(old) == (200, "")
+            assert readiness_of(old) == (200, "")
             assert create(old) == 201
             assert revision_of(new.engine) == EXPANDED
         assert f"revision {EXPANDED}, which works with this one" in old.log.read_text()
@@ -136,9 +136,9 @@ def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and
 ) -> None:
     newer = Newer(tmp_path / "newer", expands=EXPANDS, contracts=CONTRACTS)
     with Serving(here, database=database) as old:
-        assert ready(old) == (200, "")
+        assert readiness_of(old) == (200, "")
         assert f"revision {CONTRACTED}" in run(here, database, "migrate", **newer.environment).stdout
-        assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 60)
+        assert eventually(lambda: readiness_of(old) == (503, "/problems/not-ready"), 60)
         assert "newer version" in httpx.get(f"{old.url}/readyz").json()["detail"]
         assert old.stop() == 0
     refused = ended("serve", "--workers", "0", "--port", "0", cwd=here, env=environment(database))

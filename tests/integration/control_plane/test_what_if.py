@@ -320,7 +320,7 @@ def test_a_pattern_is_simulated_for_the_tables_whose_policy_would_change(lake: L
     assert other.text == "No table would have another policy."
 
 
-def test_a_simulation_over_rest(client: TestClient, table_id: str, clock: FakeClock) -> None:
+def test_a_simulation_is_answered_over_rest(client: TestClient, table_id: str, clock: FakeClock) -> None:
     answer = client.post(
         "/v1/policies/simulate", json={"policy": {"compaction": {"commits": 12}}, "tables": [table_id]}
     )
@@ -372,10 +372,10 @@ def test_simulations_are_bounded(
 
 
 def test_a_simulation_that_takes_too_long_is_ended(app_context: AppContext, table_id: str) -> None:
-    def hangs(*_: object) -> WhatIf:
+    def raise_timeout(*_: object) -> WhatIf:
         raise ReadTimedOutError("Reading the table took longer than 120 seconds.")
 
-    with TestClient(create_app(changed(app_context, simulator=hangs)), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(changed(app_context, simulator=raise_timeout)), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/policies/simulate", json={"policy": {}, "tables": [table_id]})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/simulation-too-large")
 

@@ -41,16 +41,16 @@ DAGS = Path.cwd() / "dags"
 
 def run(dag_id: str, conf: str, patience_seconds: str = "600") -> dict:
     """Executes a whole run, with triggers, as `airflow dags test` does."""
-    _be_patient(patience_seconds)
-    return _told(_dag(dag_id).test(run_conf=json.loads(conf)))
+    _set_patience(patience_seconds)
+    return _result(_dag(dag_id).test(run_conf=json.loads(conf)))
 
 
 def run_twice(dag_id: str, patience_seconds: str) -> list:
     """Executes a whole run, clears its tasks as a person does, and executes it on."""
-    _be_patient(patience_seconds)
+    _set_patience(patience_seconds)
     dag = _dag(dag_id)
     first = dag.test()
-    told = _told(first)
+    told = _result(first)
 
     def keep(*_: object, session: Session, dag: object, **__: object) -> DagRun:
         found = session.get(DagRun, first.id)
@@ -63,10 +63,10 @@ def run_twice(dag_id: str, patience_seconds: str) -> list:
     where = "dagrun.get_or_create_dagrun" if hasattr(dagrun, "get_or_create_dagrun") else "dag._get_or_create_dagrun"
     date = "logical_date" if "logical_date" in signature(dag.test).parameters else "execution_date"
     with patch(f"airflow.models.{where}", keep):
-        return [told, _told(dag.test(**{date: first.logical_date}))]
+        return [told, _result(dag.test(**{date: first.logical_date}))]
 
 
-def _told(ended) -> dict:  # The class differs by version.
+def _result(ended) -> dict:  # The class differs by version.
     with create_session() as session:
         instances = ended.get_task_instances(session=session)
         tasks = {task.task_id: str(task.state) for task in instances}
@@ -141,7 +141,7 @@ def provider() -> dict:
     }
 
 
-def _be_patient(seconds: str) -> None:
+def _set_patience(seconds: str) -> None:
     from groundskeeper_client import patience
 
     patience.PATIENCE_SECONDS = float(seconds)

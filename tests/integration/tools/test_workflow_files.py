@@ -121,10 +121,10 @@ def test_the_exit_code_tells_a_failed_job_from_an_outage_and_a_wrong_token(servi
     environment = {"GROUNDSKEEPER_URL": service.serving.url, "GROUNDSKEEPER_TOKEN": service.token(Role.OPERATOR)}
     why = Problem("table-unreadable", "The table cannot be read", "no such file", "Look", retriable=False)
     work.result = lambda _order: Result(Outcome.FAILED, error=why)
-    assert [_ended(arguments, environment) for _ in range(2)] == [1, 1]
+    assert [_exit_code(arguments, environment) for _ in range(2)] == [1, 1]
     assert len(work.orders) == 1
-    assert _ended(arguments, {**environment, "GROUNDSKEEPER_TOKEN": "gk_a_b"}) == 4
-    assert _ended(arguments, {**environment, "GROUNDSKEEPER_URL": "http://127.0.0.1:9"}) == 5
+    assert _exit_code(arguments, {**environment, "GROUNDSKEEPER_TOKEN": "gk_a_b"}) == 4
+    assert _exit_code(arguments, {**environment, "GROUNDSKEEPER_URL": "http://127.0.0.1:9"}) == 5
     [template] = [each for each in argo()["spec"]["workflowSpec"]["templates"] if "container" in each]
     assert "exitCode) == 5" in template["retryStrategy"]["expression"]
 
@@ -133,10 +133,10 @@ def test_the_exit_code_tells_a_failed_job_from_an_outage_and_a_wrong_token(servi
 @pytest.mark.timeout(1200)
 def test_argo_knows_every_member_of_its_file(tmp_path: Path) -> None:
     environment = ToolEnvironment.of("hera==7.1.0", folder=tmp_path)
-    assert _unknown(environment, STRICT, argo()) == []
+    assert _unknown_members(environment, STRICT, argo()) == []
     wrong = argo()
     wrong["spec"]["concurrency"] = wrong["spec"].pop("concurrencyPolicy")
-    assert _unknown(environment, STRICT, wrong) == [".spec.concurrency"]
+    assert _unknown_members(environment, STRICT, wrong) == [".spec.concurrency"]
 
 
 @pytest.mark.exhaustive
@@ -145,22 +145,22 @@ def test_kestra_knows_every_member_of_its_file_but_those_of_plugins(tmp_path: Pa
     # kestrapy imports regex and does not declare it.
     environment = ToolEnvironment.of("kestrapy==2.0.3", "regex==2026.11.15", folder=tmp_path)
     of_plugins = {"tasks": ["commands", "containerImage", "env", "taskRunner"], "triggers": ["cron"]}
-    assert _unknown(environment, KESTRA, kestra()) == {"flow": [], **of_plugins}
+    assert _unknown_members(environment, KESTRA, kestra()) == {"flow": [], **of_plugins}
     wrong = kestra()
     wrong["trigger"] = wrong.pop("triggers")
     wrong["tasks"][0]["retries"] = wrong["tasks"][0].pop("retry")
-    found = _unknown(environment, KESTRA, wrong)
+    found = _unknown_members(environment, KESTRA, wrong)
     assert found == {"flow": ["trigger"], "tasks": [*of_plugins["tasks"][:3], "retries", "taskRunner"], "triggers": []}
 
 
-def _unknown(environment: ToolEnvironment, program: str, file: dict[str, Any]) -> Any:
+def _unknown_members(environment: ToolEnvironment, program: str, file: dict[str, Any]) -> Any:
     with environment.start("-c", program) as process:
         out, _ = process.communicate(json.dumps(file), timeout=300)
     assert process.returncode == 0, out
     return json.loads(out.splitlines()[-1])
 
 
-def _ended(arguments: list[str], environment: Mapping[str, str]) -> int:
+def _exit_code(arguments: list[str], environment: Mapping[str, str]) -> int:
     process = started(arguments, environment)
     process.communicate(timeout=120)
     return process.returncode

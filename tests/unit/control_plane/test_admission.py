@@ -59,17 +59,17 @@ def job(kind: JobKind, state: JobState = JobState.RUNNING) -> Job:
     return Job("job_1", "tbl_1", kind, created_at=NOW, not_before=NOW, state=state)
 
 
-def ruled(
+def admitted(
     *due: JobKind, limits: Limits | None = None, load: Load | None = None, **changes: Any
 ) -> dict[JobKind, Admission]:
     return admit(proposals(*due), situation(**changes), limits or Limits(), load or Load())
 
 
-def started(admissions: dict[JobKind, Admission]) -> list[JobKind]:
+def started_kinds(admissions: dict[JobKind, Admission]) -> list[JobKind]:
     return [kind for kind, admission in admissions.items() if isinstance(admission, Run)]
 
 
-def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
+def codes_of_waiting(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
     return {kind: admission.code for kind, admission in admissions.items() if isinstance(admission, Wait)}
 
 
@@ -91,103 +91,103 @@ def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
     ],
 )
 def test_only_one_of_all_due_jobs_starts_and_the_others_wait(due: set[JobKind], first: JobKind) -> None:
-    admissions = ruled(*due)
-    assert started(admissions) == [first]
-    assert waits(admissions) == dict.fromkeys(due - {first}, "not-its-turn")
+    admissions = admitted(*due)
+    assert started_kinds(admissions) == [first]
+    assert codes_of_waiting(admissions) == dict.fromkeys(due - {first}, "not-its-turn")
 
 
 def test_a_waiting_decision_names_the_job_that_goes_first() -> None:
-    assert ruled(COMPACTION, CLEANING)[CLEANING].because == "cleaning is due; but compaction goes first"
+    assert admitted(COMPACTION, CLEANING)[CLEANING].because == "cleaning is due; but compaction goes first"
 
 
 def test_kinds_that_waited_go_before_a_kind_that_has_just_run() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(5))}
     waiting = {CLEANING: minutes_ago(9)}
-    assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since=waiting)) == [CLEANING]
+    assert started_kinds(admitted(COMPACTION, CLEANING, history=history, wanted_since=waiting)) == [CLEANING]
     # Jobs that began to wait later do not count.
-    assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since={CLEANING: minutes_ago(4)})) == [
+    assert started_kinds(admitted(COMPACTION, CLEANING, history=history, wanted_since={CLEANING: minutes_ago(4)})) == [
         COMPACTION
     ]
     # Jobs that are no longer due do not count, either.
-    assert started(ruled(COMPACTION, CLUSTERING, history=history, wanted_since=waiting)) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, CLUSTERING, history=history, wanted_since=waiting)) == [COMPACTION]
 
 
 @pytest.mark.parametrize("active", [kind for kind in JobKind if kind not in READING])
 @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.LEASED, JobState.RUNNING])
 def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobState) -> None:
-    admissions = ruled(*DECIDED, active=[job(active, state)])
-    assert waits(admissions) == dict.fromkeys(DECIDED, "table-busy")
+    admissions = admitted(*DECIDED, active=[job(active, state)])
+    assert codes_of_waiting(admissions) == dict.fromkeys(DECIDED, "table-busy")
     assert admissions[CLEANING].because == f"cleaning is due; but {active.replace('_', ' ')} job_1 is {state.value}"
 
 
 @pytest.mark.parametrize("kind", sorted(READING))
 def test_a_job_that_only_reads_does_not_delay_others(kind: JobKind) -> None:
-    assert started(ruled(COMPACTION, active=[job(kind)])) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, active=[job(kind)])) == [COMPACTION]
 
 
 def test_a_sync_starts_beside_no_job_and_delays_no_other_kind() -> None:
     syncing = [job(SYNC)]
-    assert waits(ruled(SYNC, active=syncing)) == {SYNC: "table-busy"}
-    assert started(ruled(SYNC, COMPACTION, active=syncing)) == [COMPACTION]
-    assert waits(ruled(SYNC, active=[job(COMPACTION)])) == {SYNC: "table-busy"}
+    assert codes_of_waiting(admitted(SYNC, active=syncing)) == {SYNC: "table-busy"}
+    assert started_kinds(admitted(SYNC, COMPACTION, active=syncing)) == [COMPACTION]
+    assert codes_of_waiting(admitted(SYNC, active=[job(COMPACTION)])) == {SYNC: "table-busy"}
 
 
 def test_a_pause_keeps_all_jobs_from_starting() -> None:
-    admissions = ruled(*DECIDED, paused="anna paused all upkeep")
-    assert waits(admissions) == dict.fromkeys(DECIDED, "paused")
+    admissions = admitted(*DECIDED, paused="anna paused all upkeep")
+    assert codes_of_waiting(admissions) == dict.fromkeys(DECIDED, "paused")
     assert admissions[COMPACTION].because == "compaction is due; but anna paused all upkeep"
 
 
 def test_while_stale_writes_are_unrepaired_no_job_starts_that_could_remove_their_files() -> None:
-    admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, misplaced_rows="rows of 1 commit are misplaced")
-    assert started(admissions) == [COMPACTION]
-    assert waits(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
+    admissions = admitted(EXPANSION, CLUSTERING, CLEANING, COMPACTION, misplaced_rows="rows of 1 commit are misplaced")
+    assert started_kinds(admissions) == [COMPACTION]
+    assert codes_of_waiting(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
     because = "cleaning is due; but rows of 1 commit are misplaced; a repair goes first and needs the present files"
     assert admissions[CLEANING].because == because
-    assert started(ruled(*DECIDED, misplaced_rows="rows of 1 commit are misplaced")) == [REPAIR]
+    assert started_kinds(admitted(*DECIDED, misplaced_rows="rows of 1 commit are misplaced")) == [REPAIR]
 
 
 def test_outside_a_window_everything_waits_until_the_next_opens() -> None:
-    wait = ruled(COMPACTION, closed_until=LATER)[COMPACTION]
+    wait = admitted(COMPACTION, closed_until=LATER)[COMPACTION]
     because = "compaction is due; but the next maintenance window opens at 2026-01-01 13:00 UTC"
     assert wait == Wait("outside-window", because, LATER)
 
 
 def test_after_a_failure_the_kind_waits_and_says_why_and_until_when() -> None:
     failed = JobHistory(asked_at=minutes_ago(9), failures=1, failed_at=minutes_ago(4), error="column-unknown")
-    admissions = ruled(CLUSTERING, CLEANING, history={CLUSTERING: failed})
-    assert started(admissions) == [CLEANING]
+    admissions = admitted(CLUSTERING, CLEANING, history={CLUSTERING: failed})
+    assert started_kinds(admissions) == [CLEANING]
     assert admissions[CLUSTERING] == Wait(
         "failed-before",
         "clustering is due; but the last clustering failed 4 min ago: column-unknown; next try at 2026-01-01 12:06 UTC",
         NOW + timedelta(minutes=6),
     )
-    assert started(ruled(CLUSTERING, history={CLUSTERING: JobHistory(failures=1, failed_at=minutes_ago(10))})) == [
-        CLUSTERING
-    ]
+    assert started_kinds(
+        admitted(CLUSTERING, history={CLUSTERING: JobHistory(failures=1, failed_at=minutes_ago(10))})
+    ) == [CLUSTERING]
 
 
 def test_a_job_waits_until_the_rest_after_the_last_job_of_its_kind_is_over() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(3), began_at=minutes_ago(3), ended_at=minutes_ago(2))}
-    wait = ruled(COMPACTION, history=history, rest={COMPACTION: 180})[COMPACTION]
+    wait = admitted(COMPACTION, history=history, rest={COMPACTION: 180})[COMPACTION]
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("too-soon", NOW + timedelta(minutes=1))
-    assert started(ruled(COMPACTION, history=history, rest={COMPACTION: 120})) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, history=history, rest={COMPACTION: 120})) == [COMPACTION]
 
 
 def test_polls_from_before_the_last_job_of_a_kind_do_not_start_another_one() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
     before = {"history": history, "polled_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
-    wait = ruled(COMPACTION, **before)[COMPACTION]
+    wait = admitted(COMPACTION, **before)[COMPACTION]
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
-    assert started(ruled(CLEANING, **before)) == [CLEANING]
+    assert started_kinds(admitted(CLEANING, **before)) == [CLEANING]
     # The poll was after the end, or before it but after the commit.
-    assert started(ruled(COMPACTION, **{**before, "polled_at": NOW})) == [COMPACTION]
-    assert started(ruled(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, **{**before, "polled_at": NOW})) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
     # A job without work has no visible effect.
     history = {COMPACTION: JobHistory(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
-    assert started(ruled(COMPACTION, history=history, polled_at=minutes_ago(9))) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, history=history, polled_at=minutes_ago(9))) == [COMPACTION]
 
 
 @pytest.mark.parametrize(
@@ -214,17 +214,17 @@ def test_polls_from_before_the_last_job_of_a_kind_do_not_start_another_one() -> 
         (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, the limit of one round"),
     ],
 )
-def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> None:
-    wait = ruled(COMPACTION, limits=limits, load=load)[COMPACTION]
+def test_no_more_jobs_start_than_the_limits_allow(limits: Limits, load: Load, code: str, because: str) -> None:
+    wait = admitted(COMPACTION, limits=limits, load=load)[COMPACTION]
     assert wait == Wait(code, f"compaction is due; but {because}")
 
 
 def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
-    admissions = ruled(
+    admissions = admitted(
         EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({(EXPANSION, "default"): 1})
     )
-    assert started(admissions) == [CLEANING]
-    assert waits(admissions) == {EXPANSION: KIND_LIMITED}
+    assert started_kinds(admissions) == [CLEANING]
+    assert codes_of_waiting(admissions) == {EXPANSION: KIND_LIMITED}
 
 
 @pytest.mark.parametrize(
@@ -253,16 +253,16 @@ def test_no_decision_is_made_about_a_waiting_table_until_the_limits_have_room(
 
 
 def test_a_diagnosis_waits_for_every_job_and_delays_only_another_diagnosis() -> None:
-    assert started(ruled(COMPACTION, DIAGNOSIS)) == [COMPACTION]
-    busy = ruled(DIAGNOSIS, active=[job(COMPACTION)])[DIAGNOSIS]
+    assert started_kinds(admitted(COMPACTION, DIAGNOSIS)) == [COMPACTION]
+    busy = admitted(DIAGNOSIS, active=[job(COMPACTION)])[DIAGNOSIS]
     assert isinstance(busy, Wait)
     assert busy.code == "table-busy"
-    assert started(ruled(COMPACTION, DIAGNOSIS, active=[job(DIAGNOSIS)])) == [COMPACTION]
-    assert started(ruled(DIAGNOSIS, active=[job(DIAGNOSIS)])) == []
+    assert started_kinds(admitted(COMPACTION, DIAGNOSIS, active=[job(DIAGNOSIS)])) == [COMPACTION]
+    assert started_kinds(admitted(DIAGNOSIS, active=[job(DIAGNOSIS)])) == []
     # The diagnosis starts as soon as the other jobs have started.
     since = {DIAGNOSIS: minutes_ago(5)}
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(4))}
-    assert started(ruled(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]
+    assert started_kinds(admitted(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]
 
 
 def test_a_job_that_waits_for_another_reason_needs_no_room_within_the_limits() -> None:
@@ -272,11 +272,11 @@ def test_a_job_that_waits_for_another_reason_needs_no_room_within_the_limits() -
 def test_a_worker_group_at_its_limit_does_not_block_another_group() -> None:
     limits = Limits(per_group={"large": 1}, per_kind={COMPACTION: 1})
     load = Load({(COMPACTION, "large"): 1})
-    assert started(ruled(COMPACTION, limits=limits, load=load, group="large")) == []
-    assert started(ruled(COMPACTION, limits=limits, load=load, group="default")) == [COMPACTION]
+    assert started_kinds(admitted(COMPACTION, limits=limits, load=load, group="large")) == []
+    assert started_kinds(admitted(COMPACTION, limits=limits, load=load, group="default")) == [COMPACTION]
 
 
-def test_suggestions_and_skips_pass_through() -> None:
+def test_suggestions_and_skips_are_not_changed_by_the_admission() -> None:
     suggestion = Suggest(EXPANSION, {"factor": 2}, "a bucket is too large")
     given_answers = {**proposals(COMPACTION), EXPANSION: suggestion}
     admissions = admit(given_answers, situation(paused="no"), Limits(), Load())
@@ -306,7 +306,7 @@ class Service:
     limits: Limits
     seconds_of_job: int
 
-    def play(self, rounds: int) -> None:
+    def run_rounds(self, rounds: int) -> None:
         for number in range(rounds):
             for table in self.tables:
                 if table.job and table.job_ends <= number:
@@ -333,7 +333,7 @@ class Service:
                 table.wanted_since.setdefault(kind, now)
             else:
                 table.wanted_since.pop(kind, None)
-        chosen = started(admissions)
+        chosen = started_kinds(admissions)
         assert len(chosen) <= 1
         for kind in chosen:
             assert table.job is None
@@ -382,7 +382,7 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
     tables = [Table(*wish) for wish in wishes]
     # Each table before it in the queue may start one job for which it has to wait, once.
     bound = (len(tables) + 1) * (seconds + 1)
-    Service(tables, Limits(active, per_group, per_kind, at_once), seconds).play(4 * bound)
+    Service(tables, Limits(active, per_group, per_kind, at_once), seconds).run_rounds(4 * bound)
     for table in tables:
         assert longest_wait([number for number, _ in table.starts], 4 * bound) <= bound
 
@@ -397,7 +397,7 @@ def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(ex
     ) -> None:
         tables = [Table(*wish) for wish in wishes]
         bound = (len(tables) + 1) * (seconds + 1) * (len(DECIDED) + 1)
-        Service(tables, Limits(active, at_once=at_once), seconds).play(3 * bound)
+        Service(tables, Limits(active, at_once=at_once), seconds).run_rounds(3 * bound)
         for table in tables:
             for kind in table.wants:
                 assert longest_wait([number for number, each in table.starts if each is kind], 3 * bound) <= bound

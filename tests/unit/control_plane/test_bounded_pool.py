@@ -34,7 +34,7 @@ class NamePool:
             self.done.append(name)
 
 
-def test_all_is_done_and_never_more_at_once_than_allowed() -> None:
+def test_all_items_are_processed_and_never_more_at_once_than_allowed() -> None:
     names = NamePool(3)
     for number in range(50):
         names.pool.add(str(number))
@@ -53,7 +53,7 @@ def test_quick_work_is_done_one_after_the_other() -> None:
     assert names.most_at_once == 1
 
 
-def test_the_rest_of_an_item_is_done_alone_and_its_names_stay_busy() -> None:
+def test_a_remaining_part_of_an_item_is_processed_alone_while_its_names_stay_busy() -> None:
     busy: list[frozenset[str]] = []
     done: list[str] = []
 
@@ -74,7 +74,7 @@ def test_the_rest_of_an_item_is_done_alone_and_its_names_stay_busy() -> None:
     assert pool.busy == frozenset()
 
 
-def test_work_that_waits_is_done_at_once_and_takes_capacity() -> None:
+def test_blocked_work_starts_at_once_and_reduces_the_free_capacity() -> None:
     names = NamePool(4)
     before = names.pool.capacity
     for number in range(4):

@@ -37,13 +37,13 @@ def failed(
     return after_failure(before, leased, outcome=outcome, error=ERROR, pressure=Pressure(**pressure), now=at)
 
 
-def paused(breaker: Breaker) -> float:
+def pause_seconds(breaker: Breaker) -> float:
     return (breaker.next_try_at - breaker.failed_at).total_seconds()
 
 
 def test_a_failing_table_gets_a_tenth_of_the_slots() -> None:
     breaker = failed(5)
-    assert paused(breaker) == 45
+    assert pause_seconds(breaker) == 45
     assert breaker.state(NOW + timedelta(seconds=44)) is BreakerState.OPEN
     assert breaker.state(NOW + timedelta(seconds=45)) is BreakerState.HALF_OPEN
 
@@ -52,14 +52,14 @@ def test_all_failing_tables_together_get_a_tenth_of_all_slots() -> None:
     for failing in (0, 1, 7, 39):
         for slots in (1, 2, 8):
             breaker = failed(4, failing=failing, slots=slots)
-            share = 4 / (4 + paused(breaker)) * (failing + 1) / slots
+            share = 4 / (4 + pause_seconds(breaker)) * (failing + 1) / slots
             assert share == pytest.approx(min(0.1, (failing + 1) / slots)), (failing, slots)
 
 
 def test_the_breaker_waits_an_hour_at_most_and_a_minute_while_no_other_job_waits() -> None:
-    assert paused(failed(3600)) == MOST.total_seconds()
-    assert paused(failed(3600, others_wait=False)) == IDLE.total_seconds()
-    assert paused(failed(0.5, others_wait=False)) == 4.5
+    assert pause_seconds(failed(3600)) == MOST.total_seconds()
+    assert pause_seconds(failed(3600, others_wait=False)) == IDLE.total_seconds()
+    assert pause_seconds(failed(0.5, others_wait=False)) == 4.5
 
 
 def test_failures_in_a_row_are_added_up_with_their_seconds() -> None:
@@ -75,9 +75,9 @@ def test_failures_in_a_row_are_added_up_with_their_seconds() -> None:
 
 def test_after_the_first_lost_worker_a_table_waits_only_a_minute() -> None:
     lost = failed(30, outcome=AttemptOutcome.LOST)
-    assert paused(lost) == IDLE.total_seconds()
-    assert paused(failed(30, outcome=AttemptOutcome.LOST, others_wait=False)) == 0
-    assert paused(failed(30, lost, outcome=AttemptOutcome.LOST)) == 540
+    assert pause_seconds(lost) == IDLE.total_seconds()
+    assert pause_seconds(failed(30, outcome=AttemptOutcome.LOST, others_wait=False)) == 0
+    assert pause_seconds(failed(30, lost, outcome=AttemptOutcome.LOST)) == 540
 
 
 @pytest.mark.parametrize("others_wait", [True, False])
@@ -85,7 +85,7 @@ def test_the_pause_doubles_with_each_failure_in_a_row_up_to_an_hour(others_wait:
     breaker, pauses = None, []
     for _ in range(9):
         breaker = failed(20, breaker, others_wait=others_wait)
-        pauses.append(paused(breaker))
+        pauses.append(pause_seconds(breaker))
     busy, idle = [180, 360, 720, 1440, 2880, *4 * [3600]], [60, 120, 240, 480, 960, *4 * [1920]]
     assert pauses == (busy if others_wait else idle)
 

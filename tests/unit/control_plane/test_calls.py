@@ -1,4 +1,4 @@
-"""Tests that long work of a process gives way to calls, and never waits for itself."""
+"""Tests that long work pauses while calls are answered, and that a call never waits for itself."""
 
 from __future__ import annotations
 

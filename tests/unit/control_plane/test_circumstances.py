@@ -38,7 +38,7 @@ class Fleet:
         )
 
 
-def learned(seed: int, *, is_known: bool = True, **more: float) -> tuple[CostModel, Fleet]:
+def model_and_fleet(seed: int, *, is_known: bool = True, **more: float) -> tuple[CostModel, Fleet]:
     fleet, model = Fleet(seed, **more), CostModel()
     for number in range(200):
         model.learn(fleet.ended(f"t{number % 50}", is_known=is_known))
@@ -56,14 +56,14 @@ def error(model: CostModel, fleet: Fleet, *, is_known: bool = True) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_circumstances_explain_most_of_the_error_of_the_clock(seed: int) -> None:
-    with_them, without = error(*learned(seed)), error(*learned(seed, is_known=False), is_known=False)
+def test_known_circumstances_reduce_the_error_of_the_expected_duration(seed: int) -> None:
+    with_them, without = error(*model_and_fleet(seed)), error(*model_and_fleet(seed, is_known=False), is_known=False)
     assert with_them < 0.15 < without
     assert with_them < 0.6 * without
 
 
 def test_the_shown_model_tells_how_much_slower_cold_and_busy_workers_are() -> None:
-    [found] = learned(1)[0].learned()
+    [found] = model_and_fleet(1)[0].learned()
     fit, accuracy = found.parts[CostPart.SECONDS]
     assert 1.3 < fit.slowness.first_job < 2.5
     assert fit.slowness.beside_another == pytest.approx(1.35, rel=0.1)
@@ -74,14 +74,14 @@ def test_the_shown_model_tells_how_much_slower_cold_and_busy_workers_are() -> No
     assert found.parts[CostPart.BYTES_READ][0].slowness == Slowness()
 
 
-def test_nothing_is_explained_by_circumstances_that_change_nothing() -> None:
-    [found] = learned(1, cold=0.0, busy=0.0)[0].learned()
+def test_circumstances_without_an_effect_have_no_part_in_the_model() -> None:
+    [found] = model_and_fleet(1, cold=0.0, busy=0.0)[0].learned()
     assert found.parts[CostPart.SECONDS][0].slowness == Slowness()
 
 
 def test_eight_of_ten_jobs_are_in_the_interval_whether_circumstances_are_known_or_not() -> None:
     for is_known in (True, False):
-        model, fleet = learned(2)
+        model, fleet = model_and_fleet(2)
         inside = 0
         for number in range(300):
             job = fleet.ended(f"t{number % 50}")
@@ -92,7 +92,7 @@ def test_eight_of_ten_jobs_are_in_the_interval_whether_circumstances_are_known_o
 
 
 def test_a_tables_own_factor_does_not_take_a_cold_worker_for_a_slow_table() -> None:
-    model, fleet = learned(3)
+    model, fleet = model_and_fleet(3)
     for _ in range(5):
         cold = Circumstances(0, 0.0)
         seconds = 1.2 * 2.5 + 15 * 2.5

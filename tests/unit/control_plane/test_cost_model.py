@@ -1,4 +1,4 @@
-"""The cost of jobs, learned from attempts whose true cost is known."""
+"""Tests the cost of jobs that the model learns from attempts whose true cost is known."""
 
 from __future__ import annotations
 

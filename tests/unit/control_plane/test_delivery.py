@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXACT = DeliveryConfig(jitter=0.0)
 
 
-def after(
+def state_after(
     answer: SendResult, tries: int = 1, first: datetime = NOW, config: DeliveryConfig = EXACT
 ) -> Done | TryAgain | GiveUp:
     return after_answer(answer, tries=tries, first_tried_at=first, now=NOW, wall=NOW, config=config, rng=Random(1))
@@ -33,16 +33,16 @@ def after(
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_an_accepted_delivery_is_done(status: int) -> None:
-    assert after(SendResult(0.1, status)) == Done()
+    assert state_after(SendResult(0.1, status)) == Done()
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 308, 400, 404, 410, 429, 500, 503])
 def test_any_other_answer_is_retried(status: int | None) -> None:
-    assert after(SendResult(0.1, status)) == TryAgain(NOW + timedelta(seconds=5))
+    assert state_after(SendResult(0.1, status)) == TryAgain(NOW + timedelta(seconds=5))
 
 
 def test_the_pauses_are_those_of_the_schedule_and_then_it_is_given_up() -> None:
-    outcomes = [after(SendResult(0.1, 500), tries) for tries in range(1, 9)]
+    outcomes = [state_after(SendResult(0.1, 500), tries) for tries in range(1, 9)]
     pauses = [(each.at - NOW).total_seconds() for each in outcomes if isinstance(each, TryAgain)]
     assert pauses == [5, 300, 1800, 7200, 18_000, 36_000, 36_000]
     assert outcomes[-1] == GiveUp()
@@ -73,7 +73,7 @@ def test_jitter_makes_a_pause_longer_and_never_shorter(tries: int, seed: int) ->
     ],
 )
 def test_the_receiver_may_ask_for_a_longer_pause(header: str, seconds: int) -> None:
-    assert after(SendResult(0.1, 429, retry_after=header)) == TryAgain(NOW + timedelta(seconds=seconds))
+    assert state_after(SendResult(0.1, 429, retry_after=header)) == TryAgain(NOW + timedelta(seconds=seconds))
 
 
 @pytest.mark.slow
@@ -84,8 +84,8 @@ def test_no_value_of_retry_after_raises_an_error(text: str) -> None:
 
 def test_a_delivery_delays_others_no_longer_than_the_settings_allow() -> None:
     config = DeliveryConfig(jitter=0.0, most_hold=timedelta(hours=1))
-    assert after(SendResult(0.1), 2, NOW - timedelta(minutes=55), config) == TryAgain(NOW + timedelta(minutes=5))
-    assert after(SendResult(0.1), 2, NOW - timedelta(minutes=56), config) == GiveUp()
+    assert state_after(SendResult(0.1), 2, NOW - timedelta(minutes=55), config) == TryAgain(NOW + timedelta(minutes=5))
+    assert state_after(SendResult(0.1), 2, NOW - timedelta(minutes=56), config) == GiveUp()
 
 
 def a_webhook(failing_since: datetime | None = None) -> Webhook:

@@ -177,7 +177,7 @@ def test_writers_that_may_be_too_old_are_no_reason_to_suggest_an_expansion(
         assert (isinstance(decision, Skip) and decision.code == "writers-too-old") == is_refused
 
 
-def test_dataframes_alone_are_no_hazard() -> None:
+def test_a_table_that_only_dataframes_write_has_no_writer_hazard() -> None:
     trips = Registration("t", "/lake/trips", "trips", NOW, NOW, writers=Writers(engines=(WriterEngine.SPARK,)))
     assert writer_hazard(trips, {}, has_hashing_config=True) == NO_HAZARD
     assert writer_hazard(trips, {}, has_hashing_config=False) == NO_HAZARD
@@ -217,7 +217,7 @@ def test_the_times_in_reasons_are_those_of_the_zone_of_the_quiet_hours() -> None
     )
 
 
-def test_a_limit_that_is_days_ahead_waits_and_one_that_is_far_exceeded_does_not() -> None:
+def test_an_expansion_waits_while_the_limit_is_days_ahead_but_not_once_it_is_far_exceeded() -> None:
     early = decide(AUTO, table(partition("", 80)), PLAIN, growth=growing(80, 2, 0))
     assert isinstance(early, Skip)
     assert (early.code, early.until) == ("small-enough", NOW + timedelta(days=9))

@@ -19,10 +19,10 @@ CLOSED = [
     "10.0.0.1",
     "172.16.0.1",
     "192.168.1.1",
-    "169.254.169.254",  # The metadata of most clouds.
-    "168.63.129.16",  # The metadata of Azure.
-    "100.100.100.200",  # The metadata of Alibaba, and a range for carrier-grade NAT.
-    "192.0.0.192",  # The metadata of Oracle.
+    "169.254.169.254",  # The metadata service of most clouds.
+    "168.63.129.16",  # The metadata service of Azure.
+    "100.100.100.200",  # The metadata service of Alibaba, in a range for carrier-grade NAT.
+    "192.0.0.192",  # The metadata service of Oracle.
     "198.18.0.1",
     "203.0.113.7",
     "224.0.0.1",
@@ -32,7 +32,7 @@ CLOSED = [
     "::1",
     "fe80::1",
     "fc00::1",
-    "fd00:ec2::254",  # The metadata of AWS.
+    "fd00:ec2::254",  # The metadata service of AWS.
     "fec0::1",
     "ff02::1",
     "2001:db8::1",
@@ -60,7 +60,7 @@ def test_a_public_address_is_let_pass(text: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_no_wrapping_makes_an_address_more_public(address: ipaddress.IPv4Address) -> None:
+def test_an_address_is_as_private_inside_an_address_of_ipv6(address: ipaddress.IPv4Address) -> None:
     number = int(address)
     wrapped = [
         ipaddress.IPv6Address((0xFFFF << 32) | number),

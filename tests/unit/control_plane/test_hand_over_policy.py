@@ -84,7 +84,7 @@ def test_a_clustering_without_buckets_waits_since_flinks_state_may_know_file_gro
         (False, "unknown", FlinkRestart.WITHOUT_STATE),
     ],
 )
-def test_flinks_state_may_come_back_only_where_the_file_groups_are_those_of_buckets(
+def test_flink_may_restore_its_state_only_if_each_file_group_is_a_bucket(
     has_index: bool, layout: str, restart: FlinkRestart
 ) -> None:
     table = a_table(has_index=has_index).evolve(profile={"bucket_layout": {"kind": layout}})

@@ -32,7 +32,7 @@ def test_another_table_may_keep_its_index_with_the_reason(written: Written, beca
     assert because in found.text
 
 
-def test_few_upserts_or_no_files_say_nothing() -> None:
+def test_few_upserts_or_no_files_lead_to_no_suggestion() -> None:
     assert chosen(Written([(1, 10)] * 9, 4, 40)) is None
     assert chosen(Written([(1, 10)] * 10, 4, 0)) is None
     assert chosen(Written([(1, 10)] * 10, 0, 0)) is None

@@ -16,14 +16,14 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSAL = Problem("column-unknown", "There is no such column")
 
 
-def minute(number: int) -> datetime:
+def at_minute(number: int) -> datetime:
     return NOW + timedelta(minutes=number)
 
 
 def ended(at: int, state: JobState = JobState.SUCCEEDED, **changes: Any) -> Job:
     """Returns a job that was submitted at minute `at`, leased a minute later, and ended after another minute."""
-    job = Job(f"job_{at}", "tbl_1", JobKind.COMPACTION, created_at=minute(at), not_before=minute(at), state=state)
-    return job.evolve(**{"leased_at": minute(at + 1), "finished_at": minute(at + 2), **changes})
+    job = Job(f"job_{at}", "tbl_1", JobKind.COMPACTION, created_at=at_minute(at), not_before=at_minute(at), state=state)
+    return job.evolve(**{"leased_at": at_minute(at + 1), "finished_at": at_minute(at + 2), **changes})
 
 
 def failed(at: int) -> Job:
@@ -41,7 +41,7 @@ def test_a_table_without_jobs_has_no_past() -> None:
 
 def test_failures_count_since_the_last_success() -> None:
     found = history(failed(30), failed(20), ended(10), failed(5))
-    assert found == JobHistory(minute(30), minute(11), minute(12), 2, minute(32), "column-unknown")
+    assert found == JobHistory(at_minute(30), at_minute(11), at_minute(12), 2, at_minute(32), "column-unknown")
 
 
 def test_a_success_ends_a_row_of_failures() -> None:
@@ -51,13 +51,13 @@ def test_a_success_ends_a_row_of_failures() -> None:
 
 def test_an_active_job_is_no_failure() -> None:
     found = history(ended(20, JobState.RUNNING, finished_at=None), failed(5))
-    assert (found.failures, found.asked_at) == (1, minute(20))
+    assert (found.failures, found.asked_at) == (1, at_minute(20))
 
 
 def test_a_cancelled_job_is_not_started_again_at_once() -> None:
     found = history(ended(5, JobState.CANCELLED))
-    assert found.next_try_at == minute(17)
-    assert found.description(minute(8)) == "was cancelled 1 min ago"
+    assert found.next_try_at == at_minute(17)
+    assert found.description(at_minute(8)) == "was cancelled 1 min ago"
 
 
 def test_a_withdrawn_job_does_not_count() -> None:
@@ -66,8 +66,8 @@ def test_a_withdrawn_job_does_not_count() -> None:
 
 
 def test_failures_before_the_policy_was_changed_are_forgiven() -> None:
-    assert history(failed(30), failed(20), forgive_before=minute(25)).failures == 1
-    assert history(failed(20), forgive_before=minute(25)).next_try_at is None
+    assert history(failed(30), failed(20), forgive_before=at_minute(25)).failures == 1
+    assert history(failed(20), forgive_before=at_minute(25)).next_try_at is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_wait_doubles_with_each_failure_up_to_a_day(failures: int, minutes: 
 
 def test_a_decision_counts_failures_in_a_row() -> None:
     found = history(*(failed(at) for at in range(50, 0, -10)))
-    assert found.description(minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"
+    assert found.description(at_minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"
 
 
 def test_plans_that_a_job_of_the_last_day_left_out_are_remembered() -> None:

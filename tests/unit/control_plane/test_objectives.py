@@ -156,7 +156,7 @@ def test_logs_are_compacted_before_they_are_too_old() -> None:
     assert isinstance(compacts(logs(1, 2), context(log_age_seconds=900, oldest_log_at=NOW + timedelta(days=1))), Skip)
 
 
-def test_members_are_combined_and_the_first_one_that_is_missed_counts() -> None:
+def test_the_first_member_of_an_objective_that_is_missed_makes_a_job_due() -> None:
     old = context(read_overhead=100.0, log_age_seconds=900, oldest_log_at=ago(hours=1))
     assert isinstance(compacts(logs(1, 2), old), Run)
     costly = context(read_overhead=1.01, log_age_seconds=9000, oldest_log_at=ago(minutes=1))

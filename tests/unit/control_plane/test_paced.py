@@ -1,4 +1,4 @@
-"""Tests values that callers share."""
+"""Tests a value that is computed once and returned to all callers for a while."""
 
 from __future__ import annotations
 

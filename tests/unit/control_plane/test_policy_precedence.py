@@ -135,7 +135,7 @@ def test_a_policy_has_changed_when_the_last_of_its_levels_has() -> None:
     assert effective(patterns, Subject("orders"), TableLevel({}, NOW)).changed_at == NOW + timedelta(hours=3)
 
 
-def test_a_policy_survives_json() -> None:
+def test_a_policy_is_the_same_after_json() -> None:
     policy = effective(
         [pattern("*", {"windows": [{"start": "22:00", "end": "04:00", "days": ["sat"]}]})], Subject("t"), None
     ).policy

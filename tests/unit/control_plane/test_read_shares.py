@@ -37,7 +37,7 @@ def dear(table_id: str, reads: float, price: float) -> Dear:
     return Dear(table_id, reads, price)
 
 
-def test_a_table_counts_together_with_the_dearer_ones_that_wait() -> None:
+def test_the_reads_of_a_table_are_added_to_those_of_waiting_tables_with_a_higher_cost() -> None:
     share = ReadShare(LEVEL, 100.0, [dear("a", 2.0, 9.0), dear("b", 3.0, 5.0), dear("c", 4.0, 1.0)])
     assert share.with_dearer(dear("d", 1.0, 7.0)) == pytest.approx(0.03)
     assert share.with_dearer(dear("d", 1.0, 0.5)) == pytest.approx(0.10)
@@ -49,7 +49,7 @@ def test_a_table_counts_together_with_the_dearer_ones_that_wait() -> None:
     assert ReadShare(LEVEL).with_dearer(dear("a", 0.0, 1.0)) == 0.0
 
 
-def test_cheaper_tables_make_room_for_dearer_ones() -> None:
+def test_tables_of_lower_cost_stop_waiting_if_tables_of_higher_cost_have_to_wait() -> None:
     share = ReadShare(LEVEL, 100.0, [dear("a", 3.0, 2.0), dear("b", 2.0, 1.0), dear("x", 9.0, 0.5)])
     assert share.displaced() == []
     share.may_wait = 0.05
@@ -159,7 +159,7 @@ def test_work_for_a_read_grows_with_commits_and_seconds_and_falls_with_reads(dea
         "slower jobs": price(work=4.0),
     }
     assert changed[dearer] > 1.5 * price()
-    # Two seconds for two commits, which 2.4 hours take.
+    # A compaction of two seconds is due every two commits, which take 0.4 of an hour.
     assert price() == pytest.approx(2.0 / (3.0 * 0.4 / 24), rel=0.01)
 
 
@@ -200,7 +200,7 @@ def test_reads_that_cannot_be_true_let_no_table_wait_for_ever(reads: float) -> N
     later = replace(given, now=NOW + timedelta(days=1))
     if reads > 0.1:
         assert isinstance(compacts(logs(50, 5), later), Run)
-    # Beside such a table each other one waits for a day, and no longer.
+    # Beside such a table every other table waits for a day at most.
     beside = shared(3.0, dear("x", reads, 1.0), total=max(100.0, reads))
     assert isinstance(compacts(logs(50, 5), replace(beside, now=NOW + timedelta(days=1))), Run)
 
@@ -222,15 +222,15 @@ def test_a_simulation_compacts_those_tables_that_most_read() -> None:
     rates = (2.0, 500.0, 40.0, 3.0, 455.0)
     _, every = outcome(None, *rates)
     found, some = outcome(0.95, *rates)
-    # 4.5 % of the reads are those of three tables.
+    # Three tables together have 4.5 % of the reads, so their compactions may wait.
     assert [each > 2 for each in some] == [False, True, False, False, True]
     assert [some[1], some[4]] == [every[1], every[4]]
     assert found.kept is not None
     assert found.kept > 0.9
-    # Each of them alone would fit in 4.2 %; those with the fewest reads are the dearest.
+    # At 4.2 % the third table does not wait: the two with fewer reads cost more for each read, and go first.
     _, more = outcome(0.958, *rates)
     assert [each > 2 for each in more] == [False, True, True, False, True]
-    # Alone, each table's reads are all there are.
+    # If tables share no total of reads, each table has all reads of its own total, and none waits.
     assert outcome(0.95, *rates, levels=False)[1] == every
 
 

@@ -28,7 +28,7 @@ def partition(path: str, largest: int, neighbours: int | None = None, *, buckets
     return PartitionState(path, num_buckets=buckets, largest_range_bytes=largest * MIB, neighbours_bytes=least)
 
 
-def answer(*partitions: PartitionState, pending: Any = (), **settings: Any) -> Run | Suggest | Skip:
+def decision_for(*partitions: PartitionState, pending: Any = (), **settings: Any) -> Run | Suggest | Skip:
     return decide(ResizeSettings(**{**AUTO, **settings}), a_snapshot(*partitions, pending=pending), PLAIN)
 
 
@@ -42,11 +42,11 @@ def answer(*partitions: PartitionState, pending: Any = (), **settings: Any) -> R
     ],
 )
 def test_a_job_resizes_the_partitions_that_need_it(partitions: list[PartitionState], chosen: list[str] | None) -> None:
-    found = answer(*partitions)
+    found = decision_for(*partitions)
     assert isinstance(found, Run)
     assert (found.kind, found.params.get("partitions")) == (JobKind.BUCKET_RESIZE, chosen)
     assert (found.params["split_bytes"], found.params["merge_bytes"]) == (100 * MIB, 10 * MIB)
-    assert isinstance(answer(*partitions, mode=Mode.SUGGEST), Suggest)
+    assert isinstance(decision_for(*partitions, mode=Mode.SUGGEST), Suggest)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_job_resizes_the_partitions_that_need_it(partitions: list[PartitionSta
 def test_the_policy_says_why_it_starts_no_resize(
     partitions: list[PartitionState], more: dict[str, Any], code: str
 ) -> None:
-    found = answer(*partitions, **more)
+    found = decision_for(*partitions, **more)
     assert isinstance(found, Skip)
     assert found.code == code
 

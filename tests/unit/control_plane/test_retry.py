@@ -30,34 +30,34 @@ def a_job(**changes: Any) -> Job:
     return job.evolve(**changes)
 
 
-def ended(job: Job, outcome: Outcome, error: Problem | None = None) -> End | Retry:
+def state_after(job: Job, outcome: Outcome, error: Problem | None = None) -> End | Retry:
     return after_result(job, Result(outcome, error=error), now=NOW, backoff=BackOff(), rng=Random(1))
 
 
 def test_success_is_success_even_if_cancel_was_asked_for_too_late() -> None:
-    assert ended(a_job(cancel_requested=True), Outcome.SUCCEEDED) == End(JobState.SUCCEEDED)
+    assert state_after(a_job(cancel_requested=True), Outcome.SUCCEEDED) == End(JobState.SUCCEEDED)
 
 
 def test_a_worker_that_stopped_ends_the_job_as_cancelled() -> None:
-    assert ended(a_job(cancel_requested=True), Outcome.CANCELLED) == End(JobState.CANCELLED)
+    assert state_after(a_job(cancel_requested=True), Outcome.CANCELLED) == End(JobState.CANCELLED)
 
 
 def test_a_job_with_a_permanent_error_is_not_tried_again() -> None:
-    assert ended(a_job(), Outcome.FAILED, FINAL) == End(JobState.FAILED, FINAL)
+    assert state_after(a_job(), Outcome.FAILED, FINAL) == End(JobState.FAILED, FINAL)
 
 
 def test_an_attempt_that_only_waited_for_a_locks_server_does_not_count_for_two_minutes() -> None:
     away = Problem(LOCK_UNAVAILABLE, "away", retriable=True)
     begun = a_job(attempt=3, started_at=NOW - timedelta(seconds=119))
-    found = ended(begun, Outcome.FAILED, away)
+    found = state_after(begun, Outcome.FAILED, away)
     assert isinstance(found, Retry)
     assert not found.counts
     late = begun.evolve(started_at=NOW - timedelta(seconds=121))
-    assert ended(late, Outcome.FAILED, away) == End(JobState.FAILED, away)
+    assert state_after(late, Outcome.FAILED, away) == End(JobState.FAILED, away)
 
 
 def test_a_failure_without_an_error_is_final_and_has_an_error_that_says_so() -> None:
-    result = ended(a_job(), Outcome.FAILED)
+    result = state_after(a_job(), Outcome.FAILED)
     assert isinstance(result, End)
     assert result.error is not None
     assert result.error.type == "job-failed"
@@ -65,7 +65,7 @@ def test_a_failure_without_an_error_is_final_and_has_an_error_that_says_so() -> 
 
 @pytest.mark.parametrize(("outcome", "error"), [(Outcome.FAILED, PASSING), (Outcome.UNKNOWN, FINAL)])
 def test_a_passing_error_and_an_unknown_outcome_are_tried_again_later(outcome: Outcome, error: Problem) -> None:
-    result = ended(a_job(), outcome, error)
+    result = state_after(a_job(), outcome, error)
     assert isinstance(result, Retry)
     assert result.error == error
     assert NOW + timedelta(seconds=1) <= result.not_before <= NOW + timedelta(seconds=2)
@@ -73,18 +73,18 @@ def test_a_passing_error_and_an_unknown_outcome_are_tried_again_later(outcome: O
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.UNKNOWN])
 def test_the_last_attempt_is_the_last(outcome: Outcome) -> None:
-    assert ended(a_job(attempt=3), outcome, PASSING) == End(JobState.FAILED, PASSING)
+    assert state_after(a_job(attempt=3), outcome, PASSING) == End(JobState.FAILED, PASSING)
 
 
 def test_an_unknown_outcome_of_the_last_attempt_is_left_to_the_timeline() -> None:
-    result = ended(a_job(attempt=3, instants=("001",)), Outcome.UNKNOWN, PASSING)
+    result = state_after(a_job(attempt=3, instants=("001",)), Outcome.UNKNOWN, PASSING)
     assert isinstance(result, End)
     assert result.state is JobState.UNKNOWN
-    assert ended(a_job(attempt=3, instants=("001",)), Outcome.FAILED, PASSING) == End(JobState.FAILED, PASSING)
+    assert state_after(a_job(attempt=3, instants=("001",)), Outcome.FAILED, PASSING) == End(JobState.FAILED, PASSING)
 
 
 def test_a_job_that_somebody_wants_cancelled_is_not_tried_again() -> None:
-    result = ended(a_job(cancel_requested=True, instants=("001",)), Outcome.FAILED, PASSING)
+    result = state_after(a_job(cancel_requested=True, instants=("001",)), Outcome.FAILED, PASSING)
     assert isinstance(result, End)
     assert result.state is JobState.CANCELLED
     assert result.error is not None
@@ -129,8 +129,8 @@ def test_a_job_cancelled_between_two_attempts_names_what_the_first_left() -> Non
 def test_attempts_that_waited_for_the_lock_or_for_executors_do_not_count_for_a_day(type_: str) -> None:
     locked = Problem(type_, "held", retriable=True)
     young = a_job(attempt=3, max_attempts=3, created_at=NOW - timedelta(hours=23))
-    again = ended(young, Outcome.FAILED, locked)
+    again = state_after(young, Outcome.FAILED, locked)
     assert isinstance(again, Retry)
     assert not again.counts
     old = young.evolve(created_at=NOW - timedelta(hours=25))
-    assert ended(old, Outcome.FAILED, locked) == End(JobState.FAILED, locked)
+    assert state_after(old, Outcome.FAILED, locked) == End(JobState.FAILED, locked)

@@ -63,12 +63,12 @@ def a_scarce_fleet(
 ) -> tuple[list[TablePast], list[TablePast], Callable[..., Outcome]]:
     """Returns the fleet as the service knows it, as it is, and a function that simulates it with some slots."""
 
-    def slow(table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost:
+    def slow_cost(table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost:
         found = cost(table_id, kind, work, dry_run=dry_run)
         return replace(found, seconds=slowness * found.seconds)
 
     def run(fleet: Sequence[TablePast], slots: int, order: Order = turn) -> Outcome:
-        return simulated(fleet, Fleet({"default": slots}, order=order), slow, BEGIN, BEGIN + days * DAY)
+        return simulated(fleet, Fleet({"default": slots}, order=order), slow_cost, BEGIN, BEGIN + days * DAY)
 
     return *read(a_fleet(tables, days, seed=seed, policy=_COMPACTIONS), seed), run
 

@@ -25,25 +25,25 @@ def test_both_calls_are_made_in_processes_of_their_own() -> None:
 def test_a_call_whose_process_ends_is_made_again_here() -> None:
     here = os.getpid()
 
-    def first() -> int:
+    def abort_elsewhere() -> int:
         if os.getpid() != here:
             os.abort()
         return 1
 
-    assert both(first, lambda: 2) == (1, 2)
+    assert both(abort_elsewhere, lambda: 2) == (1, 2)
 
 
 def test_a_call_that_fails_here_ends_the_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     forked, fork = [], os.fork
 
-    def noted() -> int:
+    def fork_and_record() -> int:
         forked.append(fork())
         return forked[-1]
 
     def second() -> int:
         raise ValueError("no")
 
-    monkeypatch.setattr(os, "fork", noted)
+    monkeypatch.setattr(os, "fork", fork_and_record)
     with pytest.raises(ValueError, match="no"):
         both(lambda: threading.Event().wait(600), second)
     with pytest.raises(ChildProcessError):

@@ -17,7 +17,7 @@ BEFORE, AFTER = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
 SPARK, SPARK_SQL, FLINK = WriterEngine.SPARK, WriterEngine.SPARK_SQL, WriterEngine.FLINK
 
 
-def seen(*engines: WriterEngine, at: datetime = NOW) -> dict[WriterEngine, Sighting]:
+def sightings_of(*engines: WriterEngine, at: datetime = NOW) -> dict[WriterEngine, Sighting]:
     return {engine: Sighting(at, at, "001", "it shows") for engine in engines}
 
 
@@ -30,17 +30,17 @@ def test_marks_may_come_in_any_order_and_again() -> None:
 
 def test_detected_engines_are_added_to_the_declared_ones() -> None:
     assert Writers().known_engines({}) == ()
-    assert Writers(engines=(SPARK,)).known_engines(seen(FLINK)) == (SPARK, FLINK)
+    assert Writers(engines=(SPARK,)).known_engines(sightings_of(FLINK)) == (SPARK, FLINK)
     assert Writers(flink=FlinkWriter("http://f", "job")).known_engines({}) == (FLINK,)
     table = Registration("t", "/t", "t", NOW, NOW, writers=Writers(engines=(SPARK,)))
-    assert table.to_contract(seen(SPARK_SQL), SecretCipher([])).writers_engines == ("spark", "spark-sql")
+    assert table.to_contract(sightings_of(SPARK_SQL), SecretCipher([])).writers_engines == ("spark", "spark-sql")
 
 
 @pytest.mark.parametrize(("at", "counts"), [(BEFORE, False), (NOW, False), (AFTER, True)])
 def test_detected_engines_count_until_the_owner_declares_the_engines_again(at: datetime, counts: bool) -> None:
     writers = Writers(engines=(SPARK,), engines_at=NOW)
-    assert (FLINK in writers.known_engines(seen(FLINK, at=at))) is counts
-    assert FLINK in Writers(engines=(SPARK,), declared_at=NOW).known_engines(seen(FLINK, at=at))
+    assert (FLINK in writers.known_engines(sightings_of(FLINK, at=at))) is counts
+    assert FLINK in Writers(engines=(SPARK,), declared_at=NOW).known_engines(sightings_of(FLINK, at=at))
 
 
 @pytest.mark.parametrize(("at", "are_stopped"), [(BEFORE, True), (AFTER, False)])
@@ -48,10 +48,10 @@ def test_a_flink_job_that_is_seen_after_the_writers_were_declared_stopped_is_not
     at: datetime, are_stopped: bool
 ) -> None:
     writers = Writers(stopped=True, declared_at=NOW)
-    assert writers.are_stopped(seen(FLINK, at=at)) is are_stopped
-    assert writers.are_stopped(seen(SPARK_SQL, at=AFTER))
+    assert writers.are_stopped(sightings_of(FLINK, at=at)) is are_stopped
+    assert writers.are_stopped(sightings_of(SPARK_SQL, at=AFTER))
     table = Registration("t", "/t", "t", NOW, NOW, writers=writers)
-    assert table.to_contract(seen(FLINK, at=at), SecretCipher([])).writers_stopped is are_stopped
+    assert table.to_contract(sightings_of(FLINK, at=at), SecretCipher([])).writers_stopped is are_stopped
     assert not Writers(hudi_version="1.2.0", declared_at=NOW).are_stopped({})
 
 

@@ -56,7 +56,7 @@ def jobs(found: Outcome) -> Counter[JobKind]:
     return Counter({each.kind: each.jobs for each in found.kinds})
 
 
-def compacting(commits: int, **more: Any) -> Policy:
+def compaction_policy(commits: int, **more: Any) -> Policy:
     return Policy(compaction=CompactionSettings(commits=commits, **more))
 
 
@@ -66,13 +66,13 @@ def at_night(hour: int) -> Policy:
 
 def test_a_table_is_compacted_as_often_as_its_threshold_says() -> None:
     # 144 commits; no poll sees the last one before the end.
-    assert jobs(outcome([a_past(policy=compacting(5))]))[COMPACTION] == 28
-    assert jobs(outcome([a_past(policy=compacting(12))]))[COMPACTION] == 11
-    assert jobs(outcome([a_past(policy=compacting(200))]))[COMPACTION] == 0
+    assert jobs(outcome([a_past(policy=compaction_policy(5))]))[COMPACTION] == 28
+    assert jobs(outcome([a_past(policy=compaction_policy(12))]))[COMPACTION] == 11
+    assert jobs(outcome([a_past(policy=compaction_policy(200))]))[COMPACTION] == 0
 
 
 def test_fewer_compactions_rewrite_less_and_leave_more_logs() -> None:
-    often, seldom = (outcome([a_past(policy=compacting(each))]) for each in (5, 20))
+    often, seldom = (outcome([a_past(policy=compaction_policy(each))]) for each in (5, 20))
     assert seldom.rewritten_bytes < often.rewritten_bytes / 2
     assert seldom.gb_hours < often.gb_hours
     assert seldom.read_overhead is not None
@@ -176,7 +176,7 @@ def _check_that_skipping_changes_nothing(
 
 
 def test_a_kind_that_is_switched_off_is_not_awaited_at_its_scheduled_times() -> None:
-    policy = compacting(5, cron="30 */6 * * *", enabled=False)
+    policy = compaction_policy(5, cron="30 */6 * * *", enabled=False)
     assert jobs(outcome([a_past(policy=policy)]))[COMPACTION] == 0
 
 
@@ -203,7 +203,9 @@ def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_a
     def slow(*given: Any, **more: Any) -> Cost:
         return Cost(HOUR * 0.75, 1.0, HOUR, Basis.TABLE, 1.0)
 
-    nightly = replace(compacting(5), windows=(Window(time(3), time(4)),), cleaning=CleaningSettings(enabled=False))
+    nightly = replace(
+        compaction_policy(5), windows=(Window(time(3), time(4)),), cleaning=CleaningSettings(enabled=False)
+    )
     nightly = replace(nightly, audit=AuditSettings(enabled=False))
     fleet = [a_past(number, policy=nightly) for number in range(8)]
     # One slot takes two jobs in the window: one at three, and one that ends after four.
@@ -221,8 +223,8 @@ def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_a
 
 
 def test_a_schedule_or_elapsed_time_also_triggers_jobs() -> None:
-    assert jobs(outcome([a_past(policy=compacting(5, cron="30 */6 * * *"))]))[COMPACTION] == 4
-    by_time = compacting(5, trigger=Trigger.SECONDS, seconds=int(2 * HOUR))
+    assert jobs(outcome([a_past(policy=compaction_policy(5, cron="30 */6 * * *"))]))[COMPACTION] == 4
+    by_time = compaction_policy(5, trigger=Trigger.SECONDS, seconds=int(2 * HOUR))
     assert jobs(outcome([a_past(policy=by_time)]))[COMPACTION] in (11, 12)
     assert jobs(outcome([a_past(ended={AUDIT: BEGIN - DAY / 2})]))[AUDIT] == 1
     assert jobs(outcome([a_past(policy=Policy(audit=AuditSettings(enabled=False)))]))[AUDIT] == 0
@@ -245,7 +247,7 @@ def test_a_cleaning_keeps_what_a_consumer_needs_and_waits_for_it(policy: Cleanin
     past = a_past(table_type=TableType.COPY_ON_WRITE, policy=Policy(cleaning=settings))
     alone, needed, all_needed = (outcome([replace(past, behind=behind)], 0.5) for behind in (0, 60, 999))
     assert jobs(all_needed)[CLEANING] == 0 < jobs(needed)[CLEANING] < jobs(alone)[CLEANING]
-    # Each of the 72 commits takes the same out of use.
+    # Each of the 72 commits takes as many bytes out of use, and the consumer is 60 commits behind.
     kept = needed.points[-1].freed_bytes / all_needed.points[-1].freed_bytes
     assert kept == pytest.approx(60 / 72, abs=0.03)
 
@@ -259,7 +261,7 @@ def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained
     assert jobs(outcome([past]))[CLEANING] == 133
     known = replace(past.beginning, freed_files=4, freed_bytes=8 * MIB, freed=(Freed(8, 0.0), Freed(4, 0.0)))
     found = outcome([replace(past, beginning=known, writes=past.writes[:2])])
-    # Ten commits after the first part of the old files became so; the other part is kept.
+    # The first part of the old files may be deleted ten commits after it went out of use; the other part is kept.
     assert jobs(found)[CLEANING] == 1
     assert found.points[-1].freed_bytes == pytest.approx(4 * MIB + 0.75 * 2 * MIB)
 
@@ -271,7 +273,7 @@ def test_a_cleaning_retains_compactions_too_but_not_beside_sessions_of_spark_sql
     commits: int, has_sessions: bool, cleanings: int
 ) -> None:
     # The first compaction follows five commits, the second one is among the ten after it.
-    past = a_past(writes=a_past().writes[:commits], policy=compacting(5), has_sessions=has_sessions)
+    past = a_past(writes=a_past().writes[:commits], policy=compaction_policy(5), has_sessions=has_sessions)
     found = jobs(outcome([past]))
     assert (found[COMPACTION], found[CLEANING]) == (commits // 5, cleanings)
 
@@ -294,7 +296,7 @@ def test_a_simulation_knows_from_commits_which_old_files_earlier_cleanings_have_
     # Beside sessions of Spark SQL only the commits of writers count.
     freed = left_by(before, two, is_merge_on_read=True, has_sessions=True)
     assert freed == [Freed(2, 0.0), Freed(1, 9.0)]
-    # Nothing that is known has taken files out of use, so all that are found are older.
+    # The known commits took no files out of use, so the files that are out of use come from earlier commits.
     assert left_by([Made("1"), Made("2")], two, is_merge_on_read=True) == [Freed(2, 0.0)]
 
 

@@ -8,8 +8,8 @@ from service.catalog.errors import MetastoreForbiddenError
 from service.model import errors, job_errors, storage_errors, table_errors
 
 
-def every(kind: type[errors.GroundskeeperError]) -> list[type[errors.GroundskeeperError]]:
-    return [kind, *(found for below in kind.__subclasses__() for found in every(below))]
+def all_subclasses(kind: type[errors.GroundskeeperError]) -> list[type[errors.GroundskeeperError]]:
+    return [kind, *(found for below in kind.__subclasses__() for found in all_subclasses(below))]
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_each_kind_of_error_has_its_status(kind: type[errors.GroundskeeperError]
 
 
 def test_only_what_is_our_own_fault_is_answered_as_an_internal_error() -> None:
-    internal = {kind for kind in every(errors.GroundskeeperError) if status_of(kind) == 500}
+    internal = {kind for kind in all_subclasses(errors.GroundskeeperError) if status_of(kind) == 500}
     # Settings are read before the service can answer calls.
     assert internal == {errors.GroundskeeperError, errors.SettingsError}
 
 
 def test_no_two_leaves_of_the_error_tree_share_a_type() -> None:
-    leaves = [kind.type for kind in every(errors.GroundskeeperError) if not kind.__subclasses__()]
+    leaves = [kind.type for kind in all_subclasses(errors.GroundskeeperError) if not kind.__subclasses__()]
     assert len(leaves) == len(set(leaves))
 
 

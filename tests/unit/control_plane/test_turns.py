@@ -1,4 +1,4 @@
-"""The turns of threads that write to SQLite."""
+"""Tests the turns that threads take to write to SQLite."""
 
 import threading
 import time

@@ -22,12 +22,12 @@ MINUTE = timedelta(minutes=1)
 
 
 def without_seconds(problem: HealthProblem) -> HealthProblem:
-    """Figures in seconds are as exact as the text, which has the leading unit only."""
+    """Leaves out figures in seconds, which change all the time; the texts show only the largest unit of a duration."""
     return replace(problem, evidence={k: v for k, v in problem.evidence.items() if not k.endswith("_seconds")})
 
 
 @pytest.mark.parametrize("seconds", [-3, 0, 0.5, 59, 60, 61, 119, 120, 3599, 3600, 7199, 7200, 86_399, 86_400, 172_800])
-def test_a_duration_has_the_same_text_until_it_is_said_to_change(seconds: float) -> None:
+def test_a_duration_has_the_same_text_until_the_computed_moment_of_change(seconds: float) -> None:
     steady = steady_for(seconds)
     assert steady > 0
     assert duration(seconds + steady - 0.001) == duration(seconds)

@@ -43,7 +43,7 @@ OPEN = [
 
 
 @pytest.mark.parametrize(("windows", "zone", "now", "closes"), [pytest.param(*c, id=i) for i, *c in OPEN])
-def test_the_window_is_open_until(windows: list[Window], zone: str, now: str, closes: str) -> None:
+def test_the_end_of_the_open_window_is_computed(windows: list[Window], zone: str, now: str, closes: str) -> None:
     assert closes_at(windows, zone, utc(now)) == utc(closes)
 
 
@@ -65,7 +65,7 @@ CLOSED = [
 
 
 @pytest.mark.parametrize(("windows", "zone", "now", "opens"), [pytest.param(*c, id=i) for i, *c in CLOSED])
-def test_the_window_is_closed_until(windows: list[Window], zone: str, now: str, opens: str) -> None:
+def test_the_next_opening_of_the_window_is_computed(windows: list[Window], zone: str, now: str, opens: str) -> None:
     assert closes_at(windows, zone, utc(now)) is None
     assert opens_at(windows, zone, utc(now)) == utc(opens)
 
