@@ -39,12 +39,12 @@ class ConsumerIn(Request):
 
 
 class ConsumerOut(Declared, declared=Consumer):
-    """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
+    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
 
     created_at: datetime
     expires_at: datetime = Field(description="When files are no longer kept for it, unless it reports before")
     stale: bool = Field(
-        description="Whether it has been silent for too long, so that no files are kept for it", examples=[False]
+        description="Whether it has not reported for too long, so that no files are kept for it", examples=[False]
     )
 
     @classmethod

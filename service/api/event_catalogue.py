@@ -188,9 +188,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
     EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
     EventType.JOB_CANCELLED: _of_job("A job has ended because it was cancelled."),
     EventType.EXPANSION_DRAINING: _of_expansion(
-        "A bucket expansion or contraction (`kind`) waits until the writers have been stopped: `hand_over` has the"
-        " instructions and the deadline, and there is no `instant` yet. Or it has rewritten the files and waits for a"
-        " moment without writes in flight; this is sent once per attempt.",
+        "A bucket expansion or contraction (`kind`) waits. Either the writers have to be stopped: `hand_over` has the"
+        " instructions and the deadline, and there is no `instant` yet. Or the job has rewritten the files, and waits"
+        " for a moment without writes in flight; the event is then sent once per attempt.",
         attempt=0,
         instant=None,
         hand_over=_A_HAND_OVER,
@@ -220,9 +220,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE},
     ),
     EventType.TABLE_INCIDENT_OPENED: Entry(
-        "A fault was found on a table that needs a repair: a commit wrote to file groups that had been replaced "
-        "(`stale-write`), or with an old number of buckets (`old-number`), and readers do not see its rows; "
-        "or a write was fenced whose files may reappear (`late-files`).",
+        "A fault was found on a table. A commit wrote to file groups that had been replaced (`stale-write`), or with "
+        "an old number of buckets (`old-number`), and readers do not see its rows. Or a write was fenced whose files "
+        "may reappear (`late-files`).",
         document_of(table=_TABLE, incident=_INCIDENT),
         {"table": _A_TABLE, "incident": _AN_INCIDENT},
     ),
@@ -240,23 +240,24 @@ CATALOGUE: Mapping[EventType, Entry] = {
         },
     ),
     EventType.TABLE_SUGGESTED: Entry(
-        "A writer delegates table services of a table that is not registered. Its plans are executed once it is.",
+        "A writer delegates table services of a table that is not registered. The plans are executed once the table is"
+        " registered.",
         document_of(suggestion=_SUGGESTION),
         {"suggestion": example_of(_SUGGESTION)},
     ),
     EventType.ADVICE_APPLIED: Entry(
-        "Advice about a setting was applied to the policy of a table, by a person or by itself.",
+        "Advice about a setting was applied to the policy of a table, by a person or automatically.",
         document_of(table=_TABLE, advice=_ADVICE),
         {"table": _A_TABLE, "advice": example_of(_ADVICE)},
     ),
     EventType.ADVICE_TAKEN_BACK: Entry(
-        "Advice that had been applied was taken back, because the outcome was worse than was foreseen.",
+        "Advice that had been applied was taken back, because the outcome was worse than expected.",
         document_of(table=_TABLE, advice=_ADVICE),
         {"table": _A_TABLE, "advice": example_of(_ADVICE)},
     ),
     EventType.PROBLEM_OPENED: Entry(
-        "A new problem was found (GET /v1/problems), or the severity of one has risen. The event has `table` if the "
-        "problem is about a table.",
+        "A new problem was found (GET /v1/problems), or the severity of a problem has risen. The event has `table` if "
+        "the problem is about a table.",
         _OF_PROBLEM,
         {"table": _A_TABLE, "problem": _AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
     ),

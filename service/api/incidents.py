@@ -99,8 +99,8 @@ def close_incident(
     database: DatabaseDep,
     caller: CallerDep,
 ) -> IncidentOut:
-    """Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the files
-    that a repair needs. The incident's `because` then names the caller and the reason."""
+    """Sets the state to `cleared`. The incident will not be repaired. Cleaning resumes, and may delete the files that a
+    repair needs. The incident's `because` then names the caller and the reason."""
     closed = tracker.close(
         database.engine, database.notifier, database.clock, incident_id, by=caller.name, reason=wanted.reason
     )

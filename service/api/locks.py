@@ -51,7 +51,7 @@ class LockJobOut(BaseModel):
     holds: bool = Field(
         description="Whether the lock's file names this job as its owner; false for a lock without a file"
     )
-    waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
+    waits: bool = Field(description="Whether it waits for the lock, in its worker or in the queue")
     step: str | None = Field(description="What its worker does now", examples=["planning"])
 
     @classmethod
@@ -115,7 +115,7 @@ class HeldLockOut(Declared, declared=LockFile):
 
 
 class BrokenLockOut(BaseModel):
-    """The lock that was broken, as it was."""
+    """The lock that was broken, as it was before."""
 
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
@@ -166,7 +166,7 @@ def break_lock(
             min_length=1,
             max_length=500,
             pattern=A_REASON,
-            description="How you know that its holder is dead; kept in the audit trail",
+            description="How you know that the holder is dead; stored in the audit trail",
             examples=["the writer was killed with its machine"],
         ),
     ],
@@ -175,9 +175,9 @@ def break_lock(
         Query(min_length=1, max_length=64, pattern=SOME_TEXT, description="Break only the lock with this `id`"),
     ] = None,
 ) -> BrokenLockOut:
-    """Removes the file of a lock that never ends by itself. The lock must be older than the limit, no heartbeat of a
-    writer may be alive, and no job of this service may hold the lock. **A holder that is only slow would then write at
-    the same time as others**, so the limit has to be far longer than any pause of a writer."""
+    """Removes the file of a lock that never ends by itself. The lock must be older than the limit, no writer may have a
+    current heartbeat, and no job of this service may hold the lock. **If the holder is only slow, it would then write
+    at the same time as others**, so the limit has to be far longer than any pause of a writer."""
     breaker = lock_breaker_of(database, lake, queue)
     lock = breaker.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
     # The poll ends the problem that the lock has caused.

@@ -48,7 +48,7 @@ class ReadCostOut(BaseModel):
 
 
 class KeptOut(BaseModel):
-    """Whether the objective is kept now, and for which share of the time it was kept. Time for which that is not known
+    """Whether the objective is kept now, and for which share of the time it was kept. Time for which this is not known
     is left out."""
 
     missed: str | None = Field(description="How the objective was missed at the last check; null if it was kept")

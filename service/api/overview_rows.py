@@ -59,13 +59,13 @@ class BriefProblem(Shown):
     kind: ProblemKind = Field(examples=["compaction-behind"])
     severity: Severity = Field(description="How serious it is", examples=["warning"])
     title: str = Field(examples=["Compaction is far behind"])
-    since: datetime = Field(description="When it began, as exactly as the data tells")
+    since: datetime = Field(description="When it began, as exactly as this is known")
     is_acknowledged: bool = Field(description="Whether somebody has acknowledged it")
     remedy: str = Field(description="What to do", examples=["Compact the table."])
 
 
 class BacklogOut(Shown, declared=TableBacklog):
-    """What the services of a table have not done yet, at the last poll that found something new."""
+    """The work that the table services of a table have not done yet, at the last poll that found something new."""
 
 
 class PastJobOut(Shown, declared=PastJob):
@@ -97,7 +97,7 @@ class TableRow(BaseModel):
         " it"
     )
     health: Health | None = Field(
-        description="The severity of its most serious problem, `healthy` without any; null if `as_of` is null"
+        description="The severity of its most serious problem; `healthy` without any; null if `as_of` is null"
     )
     problems: list[BriefProblem] = Field(description="The five most serious problems, most serious first")
     problem_count: int = Field(description="All of them", examples=[2])

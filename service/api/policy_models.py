@@ -50,8 +50,8 @@ class _Section(TypedDict, total=False):
 
 
 class WindowIn(TypedDict):
-    """A time window, which opens on `days`, or every day if there are none. An `end` that is not after `start` is on
-    the next day."""
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on the
+    next day."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 
@@ -71,11 +71,11 @@ class WindowIn(TypedDict):
 _DEFAULTS = Policy().to_json()
 _ABOUT: Mapping[type[Section], tuple[str, dict[str, Any]]] = {
     ObjectiveSettings: (
-        "Limits on the cost of reads and storage, from which the service derives when jobs run",
+        "Limits on the cost of reads and storage, which determine when jobs run",
         {"read_overhead": 1.2},
     ),
     BudgetSettings: ("Limit on the cost of the jobs of all tables of a pattern in a day", {"gb_hours_per_day": 20}),
-    AdviceSettings: ("Whether advice about thresholds is applied, and how dear it may make a read", {"mode": "auto"}),
+    AdviceSettings: ("Whether advice about thresholds is applied, and how costly reads may become", {"mode": "auto"}),
 }
 
 
@@ -115,8 +115,8 @@ def _section(settings: type[Section]) -> Any:
 
 
 def _with_default(member: Any, default: Any) -> Any:
-    """Returns the type with the service's default as `x-default` in the document. The keyword `default` would be wrong:
-    a member that is left out comes from weaker levels."""
+    """Returns the type with the service's default as `x-default` in the document. The keyword `default` would be wrong,
+    because a member that is left out comes from weaker levels."""
 
     def is_number_if_it_must(value: Any) -> Any:
         if error := error_of_number(value, member):
@@ -127,8 +127,8 @@ def _with_default(member: Any, default: Any) -> Any:
 
 
 def _bounded(setting: Any, param: Any) -> Any:
-    """Returns the type of a setting. A setting without bounds of its own has the type of the job's parameter with the
-    same name, and without a text of its own the text of that parameter."""
+    """Returns the type of a setting. If the setting declares no bounds, it has the type of the job's parameter with the
+    same name. If it declares no text, it has the text of that parameter."""
     base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
     if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
         return setting

@@ -101,7 +101,7 @@ async def explain_problem(
     request: Request,
     response: Response,
 ) -> ProblemType | Response:
-    """Explains what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    """Explains what the problem means, why it happens and what to do, with an example. The `type` of each problem
     document is the address of such a page."""
     found = every_type().get(name)
     if found is None:
@@ -118,7 +118,7 @@ def _shown(
     status: HTTPStatus | None = None,
     further: Mapping[str, Any] = MappingProxyType({}),
 ) -> ProblemType:
-    """`further` are members of the example that not every problem has."""
+    """Returns the type for the pages. `further` are members of the example that not every problem has."""
     example = {
         **further,
         "type": problem_uri(declared.type),
