@@ -212,7 +212,7 @@ def test_a_dropped_table_is_unregistered_by_the_second_sync_and_its_files_stay(c
     sync(api)
     catalogs.clock.advance(3600)
     [finding] = sync(api)["findings"]
-    assert (finding["action"], "only tables that it has registered" in finding["because"]) == ("none", True)
+    assert (finding["action"], "only tables that a sync has registered" in finding["because"]) == ("none", True)
     assert "shop.by_hand" in paths(api)
 
 

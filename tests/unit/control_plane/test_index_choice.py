@@ -14,7 +14,7 @@ def test_scattered_keys_get_the_suggestion_of_a_bucket_index() -> None:
     assert found is not None
     assert (found.kind, found.upserts, found.touched) == (JobKind.BUCKET_INDEX, 11, 0.9)
     assert "touches 90 % of the file groups of its partitions" in found.text
-    assert "unique within a partition only" in found.text
+    assert "unique only within a partition" in found.text
 
 
 @pytest.mark.parametrize(
