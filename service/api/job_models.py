@@ -73,7 +73,7 @@ class SpentOut(BaseModel):
 
     waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
     worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
-    took_seconds: float = Field(description="Both together", examples=[60.5])
+    took_seconds: float = Field(description="Sum of both times", examples=[60.5])
 
     @classmethod
     def of(cls, spent: Spent) -> SpentOut:
