@@ -153,7 +153,7 @@ function totals({ tables, total }) {
     ["Files rewritten", `${whole(total.files_before)} into ${whole(total.files_after)}`],
     ["Workers", `${hours(total.seconds)}, ${gbHours(total.gb_seconds)}`],
     ["Cost", total.cost != null && total.cost.toFixed(2)],
-    ["Locks held", `${seconds(total.locked_seconds)}, during which writers had to wait`],
+    ["Writers waited", `at most ${seconds(total.locked_seconds)} for locks`],
     ["Flink stopped for", seconds(total.stopped_seconds)],
   );
 }

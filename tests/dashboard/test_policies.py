@@ -88,7 +88,9 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     assert barriers(page) == []
     assert not is_wider_than_the_window(page)
     # A simulation that takes longer than the rest of the test would find the policy deleted.
-    expect(page.get_by_role("region", name="What the new policy would have done in the last 14 days")).to_contain_text("instead of")
+    expect(page.get_by_role("region", name="What the new policy would have done in the last 14 days")).to_contain_text(
+        "instead of"
+    )
     expect(preview.get_by_role("button", name="Save the policy")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
