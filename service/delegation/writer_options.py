@@ -42,10 +42,10 @@ def notes(engine: WriterEngine, url: str, index: BucketIndex | None) -> tuple[st
         return ()
     number = "compaction.delta_commits" if engine is WriterEngine.FLINK else "hoodie.compact.inline.max.delta.commits"
     found = [
-        f"The writer plans a compaction every {number} commits (default 5), and this service executes the plan. Hudi logs"
-        " the URL with its user info at the level INFO, so give each writer its own key.",
-        "First repair Hudi 1.2.0's client in the driver, with the three lines of Python or Scala in the guide to delegated"
-        " services. Otherwise each write fails after its commit: \"There's no default value for this config:"
+        f"The writer plans a compaction every {number} commits (default 5), and this service executes the plan. Hudi"
+        " logs the URL with its user info at the level INFO, so give each writer its own key.",
+        "First repair Hudi 1.2.0's client in the driver, with the three lines of Python or Scala in the guide to"
+        " delegated services. Otherwise each write fails after its commit: \"There's no default value for this config:"
         ' hoodie.table.service.manager.deploy.extra.params". Setting that option does not help.',
         "Do not switch hoodie.metadata.table.service.manager.enabled on: Hudi 1.2.0 sends these requests to"
         " http://localhost:9091, and every write fails because nothing answers there.",

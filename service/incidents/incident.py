@@ -61,15 +61,15 @@ _TEXTS = {
     IncidentKind.STALE_WRITE: (
         "A commit wrote to file groups that had been replaced",
         "No reader sees the {rows} that {what} wrote there: new rows are missing, updates and deletes have no effect."
-        " A copy-on-write table is an exception: readers see these rows beside the old ones, and with a bucket index every"
-        " later write to these buckets fails until the repair.",
+        " A copy-on-write table is an exception: readers see these rows beside the old ones, and with a bucket index"
+        " every later write to these buckets fails until the repair.",
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (
         "A commit seems to have used an old number of buckets, or another index",
-        "{rows} that {what} wrote to a partition are in the files that were right before the number of buckets changed, or"
-        " before the table adopted its bucket index. Some rows belong to other buckets. When their keys are written again,"
-        " readers find them twice, or not at all.",
+        "{rows} that {what} wrote to a partition are in the files that were right before the number of buckets changed,"
+        " or before the table adopted its bucket index. Some rows belong to other buckets. When their keys are written"
+        " again, readers find them twice, or not at all.",
         "Start a repair: it checks the rows and moves those that are misplaced. Until then nothing is cleaned.",
     ),
     IncidentKind.LATE_FILES: (
@@ -117,7 +117,7 @@ class Incident(Record):
     instant: Annotated[
         str,
         Spec(
-            "The commit that caused the incident, or the write that was fenced; for a damage, when it was found, in UTC",
+            "The commit that caused the incident, or the write that was fenced; for a damage, when it was found (UTC)",
             examples=("20260101120000000",),
         ),
     ]

@@ -15,7 +15,7 @@ from groundskeeper_client.submission import submitted_once
 
 
 class GroundskeeperJobOperator(BaseOperator):
-    """Submits a job and waits for its end. The wait is in the triggerer by default, and then occupies no worker of Airflow.
+    """Submits a job and waits for its end, by default in the triggerer. There the wait occupies no worker of Airflow.
 
     `table` is the table's id, name or base path. The API defines `kind` and `job_params`. Returns (as XCom) the job's
     id, instants and result. For a `dry_run` the result is the plan, and the task fails if the plan is refused. A retry
