@@ -22,21 +22,21 @@ class AboutOut(Model, frozen=True, kw_only=True):
 
 
 class AcknowledgementIn(Model, frozen=True, kw_only=True):
-    """Until when a problem is acknowledged, and why."""
+    """How long a problem is acknowledged, and why."""
 
     until: datetime | UnsetType | None = UNSET
-    """When it ends, if the problem has not ended before. Default: with the problem"""
+    """When it ends, if the problem has not ended before. Default: when the problem ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
 
 
 class AcknowledgementOut(Model, frozen=True, kw_only=True):
-    """Somebody knows of the problem."""
+    """An acknowledgement: somebody knows of the problem."""
 
     by: str
     """Name of the caller"""
     until: datetime | None
-    """When the acknowledgement ends, if the problem has not ended before; null: only with the problem"""
+    """When the acknowledgement ends, if the problem has not ended before; null: when the problem ends"""
     reason: str | None
     """Why, for others"""
     at: datetime
@@ -100,7 +100,7 @@ class AdviceOut(Model, frozen=True, kw_only=True):
     after: int | None
     """The value that is advised"""
     figures: dict[str, float]
-    """A day of the setting now and of the new one"""
+    """Cost a day, now and with the new value"""
     changed_at: datetime | None
     """When it was applied, dismissed or taken back"""
     table_id: str
@@ -123,7 +123,9 @@ class AdvicePolicyIn(Model, frozen=True, kw_only=True):
 
 
 class AdviceState(Word):
-    """`none`: nothing better is known, `because` says why. `kept`: it was applied, and a week was as foreseen."""
+    """What has become of advice. `none`: there is no advice, and `because` says why. `kept`: it was applied, and
+    the outcome of a week was as expected.
+    """
 
     NONE = "none"
     OPEN = "open"
@@ -134,7 +136,7 @@ class AdviceState(Word):
 
 
 class AlertOut(Model, frozen=True, kw_only=True):
-    """Problems that were reported in one message, and whose end is reported in one message."""
+    """Problems that were reported in one message. One message reports their end."""
 
     key: str
     """PagerDuty's `dedup_key`"""
@@ -156,7 +158,7 @@ class AmountOut(Model, frozen=True, kw_only=True):
     """An amount that a job is expected to take, besides its seconds."""
 
     of: CostPart
-    """What is counted. CPU seconds are those of the worker and its processes"""
+    """What is counted. CPU seconds include those of the worker's processes"""
     expected: float
     """How much an attempt takes"""
     low: float
@@ -213,7 +215,7 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     retain: int | UnsetType = UNSET
     """Completed commits to keep on the active timeline, at least"""
 
@@ -275,13 +277,13 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
-    """Id by which the worker calls itself; null if no worker has it"""
+    """Id that the worker has given itself; null if no worker has the job"""
     started_at: datetime
     """When it started; null before"""
     ended_at: datetime | None
     """When it ended; null until then"""
     error: JobProblem | None
-    """What went wrong; null if nothing did"""
+    """What went wrong; null if nothing went wrong"""
     spark_url: str | None
     """Address of its Spark application: the UI of the worker, or a history server by GROUNDSKEEPER_SPARK_UI_URL"""
 
@@ -326,7 +328,7 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     problem: str | None
     """Type of the problem"""
     repeats: int
-    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
+    """Calls of the same caller that were refused within the minute after this one and got no separate entry;
     rounded down to a power of two
     """
     request_id: str | None
@@ -382,7 +384,7 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys, rows that filters miss"""
 
@@ -461,7 +463,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
 
 
 class BacklogOut(Model, frozen=True, kw_only=True):
-    """What the services of a table have not done yet, at the last poll that found something new."""
+    """The work that the table services of a table have not done yet, at the last poll that found something new."""
 
     log_bytes: int
     """Size of the log files of all partitions"""
@@ -483,12 +485,12 @@ class Basis(Word):
 
 
 class BlockedOut(Model, frozen=True, kw_only=True):
-    """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
+    """A delivery that has failed and will be tried again. Events of the same table wait behind it."""
 
     delivery: DeliveryOut
     """The delivery"""
     waiting_behind: int
-    """Deliveries that are not sent before it"""
+    """Number of deliveries that wait for it"""
 
 
 class BreakerOut(Model, frozen=True, kw_only=True):
@@ -527,9 +529,9 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     severity: Severity
     """How serious it is"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     since: datetime
-    """When it began, as exactly as the data tells"""
+    """When it began, as exactly as this is known"""
     is_acknowledged: bool
     """Whether somebody has acknowledged it"""
     remedy: str
@@ -537,7 +539,7 @@ class BriefProblem(Model, frozen=True, kw_only=True):
 
 
 class BrokenLockOut(Model, frozen=True, kw_only=True):
-    """The lock that was broken, as it was."""
+    """The lock that was broken, as it was before."""
 
     table_id: str
     """Id of the table"""
@@ -1081,8 +1083,8 @@ class BucketLayout(Model, frozen=True, kw_only=True):
     """The bucket index that the file groups indicate.
 
     `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` says that the file
-    ids are the same in each partition. A `hashing_config`, not the writers' options, sets each partition's
-    number of buckets.
+    ids are the same in each partition. If there is a `hashing_config`, it sets each partition's number of
+    buckets, and the writers' options do not.
     """
 
     kind: BucketIndexKind
@@ -1278,7 +1280,7 @@ class BudgetPolicyIn(Model, frozen=True, kw_only=True):
     worker_hours_per_day: float | UnsetType | None = UNSET
     """Hours of workers' slots that these jobs may take in a day; or null"""
     carry_over_days: int | UnsetType = UNSET
-    """Number of earlier days whose unspent rest may be spent today in addition"""
+    """The unspent rest of this many earlier days may be spent today in addition"""
 
 
 class BulkItem(Model, frozen=True, kw_only=True):
@@ -1287,8 +1289,8 @@ class BulkItem(Model, frozen=True, kw_only=True):
     table_name: str | None
     """Null if there is no such table"""
     outcome: BulkOutcome
-    """`unchanged`: nothing had to change, for example because the table was paused already; `refused`: see
-    `problem`. The other tables are changed nevertheless
+    """`unchanged`: nothing had to change, for example because the table was already paused; `refused`: see
+    `problem`. Other tables are changed even if one is refused
     """
     job_id: str | None
     """The job that was submitted; null without one"""
@@ -1319,9 +1321,9 @@ class BulkProblem(Model, frozen=True, kw_only=True):
     type: str
     """The type of the problem"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str | None
     """What to do about it"""
 
@@ -1379,7 +1381,7 @@ class CatalogFinding(Model, frozen=True, kw_only=True):
     tags: dict[str, str] | None
     """The tags that its parameters give"""
     reason: ReasonOut | None
-    """The problem that stands against it; null if there is none"""
+    """The problem that prevents the action; null if there is none"""
 
 
 class CatalogKind(Word):
@@ -1412,13 +1414,13 @@ class CatalogOut(Model, frozen=True, kw_only=True):
     every_seconds: float
     """How often it is synced"""
     synced_at: datetime | None
-    """When the last sync ended that did not fail"""
+    """When the last successful sync ended"""
     next_at: datetime | None
     """When the next sync is due"""
     failing_since: datetime | None
-    """Since when its syncs fail; null if the last one did not"""
+    """Since when syncs fail; null if the last one did not fail"""
     error: ReasonOut | None
-    """Why the last sync failed; null if it did not"""
+    """Why the last sync failed; null if it did not fail"""
     report: CatalogReport | None
     """What the last sync has found; null before the first"""
 
@@ -1431,9 +1433,9 @@ class CatalogReport(Model, frozen=True, kw_only=True):
     tables: int
     """Hudi tables among them, one for each location"""
     in_step: int
-    """Those that are registered where the catalog has them"""
+    """Hudi tables that are registered at the catalog's location"""
     counts: dict[str, int]
-    """Findings that the sync has not dealt with, by kind"""
+    """Findings that the sync has not settled, by kind"""
     findings: list[CatalogFinding]
     """The differences, 500 at most"""
     is_complete: bool
@@ -1462,7 +1464,7 @@ class ChangedSettingOut(Model, frozen=True, kw_only=True):
     setting: str
     """Name of the setting"""
     source: str
-    """The level from which it would come"""
+    """The level that would set it"""
     before: bool | float | str | list[dict[str, Any]] | None
     """Its value now"""
     after: bool | float | str | list[dict[str, Any]] | None
@@ -1473,7 +1475,7 @@ class Check(Model, frozen=True, kw_only=True):
     status: Literal["ok", "warning", "failing"]
     """`warning`: the service is ready nevertheless"""
     detail: str | UnsetType = UNSET
-    """This case"""
+    """What is wrong in this case"""
 
 
 class CheckNotMade(Model, frozen=True, kw_only=True):
@@ -1552,7 +1554,7 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     policy: CleaningPolicy | UnsetType = UNSET
     """What `retain` counts"""
     retain: int | UnsetType = UNSET
@@ -1633,7 +1635,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
 
 
 class ClockDisagreementOut(Model, frozen=True, kw_only=True):
-    """Two clocks by which writers name instants in turn."""
+    """Two clocks from which writers take the times of their instants in turn."""
 
     one_seconds: float
     """Offset of the one clock from UTC"""
@@ -1644,8 +1646,8 @@ class ClockDisagreementOut(Model, frozen=True, kw_only=True):
 
 
 class ClockOut(Model, frozen=True, kw_only=True):
-    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
-    it. The measurement uses writers' commits of two days, at most 100.
+    """The clock from which writers take the times of instants, as measured by the last poll that found the
+    timeline changed. The measurement uses at most 100 commits of writers, of two days.
     """
 
     utc_offset_seconds: float | None
@@ -1653,20 +1655,20 @@ class ClockOut(Model, frozen=True, kw_only=True):
     zone_seconds: int | None
     """The part of the offset that looks like a time zone"""
     ahead_seconds: float | None
-    """The rest of the offset: the clock is ahead by this much"""
+    """The rest of the offset, by which the clock is ahead"""
     since: datetime | None
     """When the first of the latest commits, all by this clock, appeared"""
     samples: int
     """Number of commits by this clock"""
     disagreement: ClockDisagreementOut | None
-    """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+    """Two clocks, if writers use both in turn; jobs that write are refused then"""
     set_back: ClockSetBackOut | UnsetType | None = UNSET
-    """Set if a clock went back in the last two days: rows may be lost"""
+    """Set if a clock was set back in the last two days, so that rows may be lost"""
 
 
 class ClockSetBackOut(Model, frozen=True, kw_only=True):
-    """A clock was set back: instants appeared that are earlier than one that had completed before. The members
-    describe the first such instant.
+    """A clock was set back: instants appeared that are earlier than an instant which had completed before them.
+    The members describe the first such instant.
     """
 
     instant: str
@@ -1781,9 +1783,11 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
+    dead
+    """
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -1888,7 +1892,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
 
 
 class Column(Model, frozen=True, kw_only=True):
-    """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
+    """A column that is not one of Hudi's meta columns."""
 
     name: str
     """Name of the column"""
@@ -1897,7 +1901,7 @@ class Column(Model, frozen=True, kw_only=True):
 
 
 class CommitOut(Model, frozen=True, kw_only=True):
-    """A completed instant. Counts are null where the action writes no data."""
+    """A completed instant. Counts are null if the action writes no data."""
 
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
@@ -2007,13 +2011,15 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
+    dead
+    """
     limit_bytes: int | UnsetType | None = UNSET
-    """Parameter of the job; the work that it leaves is due at once; null: no limit"""
+    """Parameter of the job; work beyond the limit is due at once; null: no limit"""
     limit_file_groups: int | UnsetType | None = UNSET
-    """Parameter of the job; the work that it leaves is due at once; null: no limit"""
+    """Parameter of the job; work beyond the limit is due at once; null: no limit"""
     engine: CompactionEngine | UnsetType = UNSET
     """Who executes a plan. `auto` (default): Arrow, which is several times as fast, if its merge is proved to be
     equal to Hudi's; otherwise Hudi's executor. The result has the engine and the reasons for each plan.
@@ -2100,10 +2106,10 @@ class ComparedShadowOut(Model, frozen=True, kw_only=True):
     shadow: ShadowOut
     """The shadow"""
     is_enough: bool
-    """Whether it has decided for a week"""
+    """Whether the shadow has decided for a week"""
     comparison: SimulationOut
-    """`now`: the real policy; `new`: the shadow, about the same commits, since the shadow has started, at most a
-    week; `actual`: what really happened
+    """Outcomes since the shadow has started, but of a week at most. `now`: the real policy; `new`: the shadow,
+    with the same commits; `actual`: what really happened
     """
 
 
@@ -2127,7 +2133,7 @@ class ConsumerList(Model, frozen=True, kw_only=True):
 
 
 class ConsumerOut(Model, frozen=True, kw_only=True):
-    """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
+    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
 
     name: str
     """Name"""
@@ -2140,7 +2146,7 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     expires_at: datetime
     """When files are no longer kept for it, unless it reports before"""
     stale: bool
-    """Whether it has been silent for too long, so that no files are kept for it"""
+    """Whether it has not reported for too long, so that no files are kept for it"""
 
 
 class ConsumerSeen(Model, frozen=True, kw_only=True):
@@ -2160,7 +2166,7 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -2178,7 +2184,7 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Compression of the new files. Default: the table's"""
     min_bucket_bytes: int | UnsetType = UNSET
-    """Size below which the average bucket of a partition is too small"""
+    """The average bucket of a partition is too small if it has fewer bytes"""
 
 
 class CostOut(Model, frozen=True, kw_only=True):
@@ -2197,14 +2203,14 @@ class CostOut(Model, frozen=True, kw_only=True):
     high_gb_hours: float
     """Nine of ten take less than this"""
     learned_from: Basis
-    """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
-    or all of this `kind`; `default` if there are none
+    """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
+    `shape`, or all of this `kind`; `default` if there are none
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
     amounts: list[AmountOut]
-    """CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their workers
-    report them
+    """CPU seconds, and bytes of files that are read and written, if jobs of this kind and their workers report
+    them
     """
     text: str
     """The same in words"""
@@ -2212,8 +2218,8 @@ class CostOut(Model, frozen=True, kw_only=True):
 
 class CostPart(Word):
     """A part of the cost that is learned. An ended attempt and its row in the database have members of these
-    names. The answer of a worker has them too, but without the seconds, which the service itself measures from
-    the lease on.
+    names. A worker's report has them too, except the seconds, which the service itself measures from the lease
+    on.
     """
 
     SECONDS = "seconds"
@@ -2260,9 +2266,9 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     first_at: datetime
     """When it was first made"""
     last_at: datetime
-    """Time of the latest decision in the row, from which the figures are"""
+    """When it was last repeated; the figures are of this time"""
     count: int
-    """Number of such decisions in a row"""
+    """How often it was made in succession"""
     params: dict[str, Any]
     """Parameters of the job that was started or suggested"""
     wanted_since: datetime | None
@@ -2270,13 +2276,11 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     kind: JobKind
     """Kind of job"""
     warning: str | None
-    """Something to look at, even though it works; null if there is nothing"""
+    """What needs attention although it works; null if nothing does"""
     job_id: str | None
     """Id of the job; null if there is none"""
     cost: CostOut | UnsetType | None = UNSET
-    """Expected cost of the job; only in a current decision about a job that is due, and if such jobs have ended
-    before
-    """
+    """Expected cost of the job. Only in a current decision about a job that is due, if such jobs have ended before"""
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -2287,7 +2291,7 @@ class DecisionPage(Model, frozen=True, kw_only=True):
 
 
 class DelegatedService(Word):
-    """The services of the protocol, by the last part of their path."""
+    """The table services that a writer can delegate. The value is the last part of the path of the request."""
 
     COMPACT = "compact"
     CLUSTER = "cluster"
@@ -2347,7 +2351,7 @@ class DeliveryPage(Model, frozen=True, kw_only=True):
 
 
 class DeliveryState(Word):
-    """State of a delivery. `DEAD` is given up, unless it is replayed."""
+    """State of a delivery. A `DEAD` delivery was given up, but may be replayed."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -2393,7 +2397,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
     held_back: int
     """Queued jobs that are not due: between two attempts, or until the writers stop"""
     guesses: int
-    """Number of due jobs whose kind has not been run on their table yet"""
+    """Number of due jobs whose kind has not yet run on their table"""
     forecast: str
     """In words"""
 
@@ -2432,7 +2436,7 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
 
@@ -2500,9 +2504,9 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
     rules: list[str] | UnsetType = UNSET
-    """What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, `{owner}` the
+    """Rules that derive owner and tags from paths below the root: `{team}/*` gives the tag `team`, `{owner}` the
     owner; `*` is one folder, `**` any number. If several rules give the same tag, the first one counts; rules
     take precedence over `owner` and `tags`
     """
@@ -2514,8 +2518,8 @@ class DiscoveryOut(Model, frozen=True, kw_only=True):
     skipped: list[SkippedFolder]
     """Folders that could not be listed; 50 at most"""
     is_complete: bool
-    """False if a limit of depth, number or time ended the search: repeat a call that registers, or name folders
-    further below
+    """False if a limit of depth, number or time ended the search. Then repeat a call that registers, or name
+    folders further below
     """
 
 
@@ -2622,7 +2626,7 @@ class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -2680,7 +2684,7 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     """Time that workers spent on attempts, failed ones and dry runs included"""
     gb_seconds: float
     """`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver
-    and executors, divided by its slots. A worker that does not report its memory counts as 0
+    and executors, divided by the worker's slots. A worker that does not report its memory counts as 0
     """
     freed_bytes: float
     """Size of the files that cleanings have deleted"""
@@ -2695,8 +2699,8 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     log_bytes: float
     """Size of the merged log files in bytes"""
     locked_seconds: float
-    """Time for which commits of jobs held the lock of a table. Writers that wanted to commit waited for that time
-    at most
+    """Time for which commits of jobs held the lock of a table. A writer that wanted to commit waited no longer
+    than this
     """
     stopped_seconds: float
     """Time for which Flink jobs were stopped for a job, until its attempt ended"""
@@ -2714,7 +2718,9 @@ class FileGroupNumbers(Model, frozen=True, kw_only=True):
 
 
 class FilesOut(Model, frozen=True, kw_only=True):
-    """Totals of the latest file slices, and of files that are in none of these: the most that cleaning could free."""
+    """Totals of the latest file slices, and of files that are in none of these. A cleaning could free at most the
+    latter.
+    """
 
     file_groups: int
     """Number of file groups with a latest file slice"""
@@ -2739,8 +2745,9 @@ class FilesOut(Model, frozen=True, kw_only=True):
 
 
 class FindingKind(Word):
-    """`NEW`: in the catalog and not registered. `MOVED`: the catalog has another location. `DROPPED`: registered,
-    and not in the catalog any more. `REFUSED`: it cannot be registered. `BROKEN`: the entry cannot be read.
+    """The kind of a difference. `NEW`: in the catalog, but not registered. `MOVED`: the catalog has another
+    location. `DROPPED`: registered, but not in the catalog any more. `REFUSED`: the table cannot be registered.
+    `BROKEN`: the entry cannot be read.
     """
 
     NEW = "new"
@@ -2818,7 +2825,7 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
 
 
 class FlinkIn(Model, frozen=True, kw_only=True):
-    """The Flink job that writes the table, which the service stops with a savepoint when a job needs its writers
+    """The Flink job that writes the table. The service stops it with a savepoint when a job needs the writers
     stopped. The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
@@ -2848,9 +2855,9 @@ class FlinkOut(Model, frozen=True, kw_only=True):
 class FlinkRestart(Word):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    A job with a bucket index reads the file groups from the table when it starts. The state of a job with
-    another index may hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin
-    without that state.
+    A Flink job with a bucket index reads the file groups from the table when it starts. If the index is another
+    one, the state of the Flink job may contain the file group of each key (`FLINK_STATE`, the default). Such a
+    Flink job has to start without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
@@ -2873,14 +2880,14 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     high_gb_hours: float
     """Nine of ten take less than this"""
     learned_from: Basis
-    """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
-    or all of this `kind`; `default` if there are none
+    """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
+    `shape`, or all of this `kind`; `default` if there are none
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
     amounts: list[AmountOut]
-    """CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their workers
-    report them
+    """CPU seconds, and bytes of files that are read and written, if jobs of this kind and their workers report
+    them
     """
     text: str
     """The same in words"""
@@ -2951,7 +2958,7 @@ class FreezeInCalendar(Model, frozen=True, kw_only=True):
     freeze: FreezeOut
     """The freeze"""
     tables: int
-    """Number of tables that the freeze is about"""
+    """Number of tables that match the freeze"""
     table_names: list[str]
     """Names of the first of them"""
 
@@ -3034,11 +3041,11 @@ class GroupWrittenTo(Model, frozen=True, kw_only=True):
     """A replaced file group to which a stale write wrote"""
 
     partition: str | UnsetType = UNSET
-    """Path of its partition"""
+    """Path of the file group's partition"""
     file_id: str | UnsetType = UNSET
     """Its id"""
     replaced_by: str | UnsetType = UNSET
-    """The instant that had replaced it"""
+    """The instant that had replaced the file group"""
 
 
 class GrowthOut(Model, frozen=True, kw_only=True):
@@ -3047,7 +3054,7 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     largest_bytes: int
     """Size of the largest bucket"""
     bytes_per_day: int
-    """Bytes by which it grows in a day"""
+    """Bytes by which that bucket grows in a day"""
     num_buckets: int
     """Number of buckets"""
     needed: int
@@ -3059,26 +3066,26 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     factor: int
     """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
     quiet_at: datetime | None
-    """The hour with the fewest commits or the window, the present or the next one; null if none is needed"""
+    """Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"""
     text: str
     """The same in words"""
     time_zone: str
-    """The zone of the times in words: that of the policy"""
+    """The policy's time zone, which the times in the text have"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
     deadline: datetime
-    """If the writers are not stopped by then, the job fails without any change"""
+    """If the writers are not stopped until this time, the job fails without any change"""
     by: str | None
-    """The caller that stopped them, or `groundskeeper`"""
+    """The caller that stopped the writers, or `groundskeeper`"""
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
     detail: str
     """The condition that the job waits for, or the result"""
     restart: FlinkRestart
-    """How Flink has to be started afterwards"""
+    """The way in which Flink has to be started afterwards"""
     since: datetime
     """Since when"""
 
@@ -3118,7 +3125,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     itself; `notice`: it can wait
     """
     since: datetime
-    """When it began, as exactly as the data tells"""
+    """When it began, as exactly as this is known"""
     title: str
     """What is wrong"""
     detail: str
@@ -3157,8 +3164,8 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped,
-    the table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons why a queued job is not due. It is between two attempts, or it waits until the writers have stopped,
+    until the table's lock is free, until a pause ends, or until a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
@@ -3172,17 +3179,17 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     """A table's lock, and signs of whether its holder is alive."""
 
     state: LockState
-    """`unknown`: the service has no client for this provider. A dry run of a job reads the lock by a worker"""
+    """`unknown`: the service has no client for this provider. In a dry run of a job a worker reads the lock"""
     path: str | None
     """File of the lock"""
     id: str | None
-    """Changes when another holder has the lock, or when the same one has taken it again"""
+    """Changes when another holder gets the lock, or when the same holder takes it again"""
     since: datetime | None
     """Time at which it was taken; null if that is not known"""
     holder: str | None
     """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
     ends_at: datetime | None
-    """Time at which it ends unless its holder renews it; null: never, or not known"""
+    """When the lock ends unless its holder renews it; null: never, or not known"""
     table_id: str
     """Id of the table"""
     provider: str
@@ -3234,7 +3241,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     file_groups: int | UnsetType = UNSET
     """Number of replaced file groups to which the commit wrote"""
     partitions: int | UnsetType = UNSET
-    """Number of partitions to which it wrote"""
+    """Number of partitions to which the commit wrote"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
@@ -3242,7 +3249,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
-    """The job that found it, or fenced the write"""
+    """The job that found the incident, or that fenced the write"""
     job_kind: str | UnsetType = UNSET
     """Kind of the job that fenced the write"""
     type: str | UnsetType = UNSET
@@ -3265,9 +3272,10 @@ class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or
     after a contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer
-    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files that count
-    once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found a
-    damage; `details` describe it, and `instant` is the time of the check.
+    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers
+    would use these files when the rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or
+    the checks after a job have found a damage; `details` describe the damage, and `instant` is the time of the
+    check.
     """
 
     STALE_WRITE = "stale-write"
@@ -3286,19 +3294,19 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     kind: IncidentKind
     """`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis"""
     instant: str
-    """The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC"""
+    """The commit that caused the incident, or the write that was fenced; for a damage, when it was found (UTC)"""
     state: IncidentState
-    """`suspected`: only the rows can prove it; a repair checks them"""
+    """`suspected`: only a check of the rows can prove it, as a repair does"""
     operation: str | None
     """Hudi's WriteOperationType of that commit"""
     details: IncidentDetails
     """Figures that depend on the kind"""
     because: str | None
-    """Why it was closed, and by whom if by hand"""
+    """The reason for closing it, and the user if a user closed it"""
     title: str
     """What it means for readers"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str
     """The remedy"""
     opened_at: datetime
@@ -3315,8 +3323,8 @@ class IncidentPage(Model, frozen=True, kw_only=True):
 
 
 class IncidentState(Word):
-    """The state of an incident. `SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`:
-    there was nothing to repair, or a user closed the incident.
+    """The state of an incident. `SUSPECTED`: only the rows can prove the incident, and a repair checks the rows.
+    `CLEARED`: there was nothing to repair, or a user closed the incident.
     """
 
     SUSPECTED = "suspected"
@@ -3524,7 +3532,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     leased_at: datetime | None
     """When a worker last took it; null before"""
     worth: float | None
-    """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
+    """Processor seconds that readers have paid for its delay, per second of its work; null if unknown"""
     starts_by: datetime | None
     """When it begins to go before other jobs, whatever these save"""
     table_id: str
@@ -3536,12 +3544,12 @@ class JobDetail(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether the job only plans, and changes nothing"""
     worker_id: str | None
-    """Id by which the worker calls itself; null if no worker has it"""
+    """Id that the worker has given itself; null if no worker has the job"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
     verdict: JobVerdict | None
-    """The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A job that is no
-    dry run has a verdict only if it was refused or had nothing to do
+    """The result of a dry run: its plan is `ready`, the job would be `refused`, or there is `nothing_to_do`.
+    Another job has a verdict only if it was refused or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -3554,8 +3562,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     hand_over: HandOverOut | None
     """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
-    """What a queued job, or the present step of a running one, waits for: the end of a sentence that begins with
-    `waits for`. Null if it does not wait
+    """What a queued job, or the present step of a running one, waits for; to be read after the words `waits for`.
+    Null if it does not wait
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for a job that has ended, or whose state changed a moment ago"""
@@ -3566,7 +3574,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
-    """How long it waited and worked; the two add up to what it took"""
+    """How long it waited and worked; the sum is the time that it took"""
 
 
 class JobKind(Word):
@@ -3603,7 +3611,7 @@ class JobLog(Model, frozen=True, kw_only=True):
     next_cursor: str | None
     """Cursor of the next page; null if these are the last lines so far"""
     position: str
-    """Cursor behind the last of these lines: pass it later to get only the lines that came since"""
+    """Cursor after the last of these lines. Pass it later to get only the lines that came since then"""
 
 
 class JobOut(Model, frozen=True, kw_only=True):
@@ -3642,7 +3650,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     leased_at: datetime | None
     """When a worker last took it; null before"""
     worth: float | None
-    """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
+    """Processor seconds that readers have paid for its delay, per second of its work; null if unknown"""
     starts_by: datetime | None
     """When it begins to go before other jobs, whatever these save"""
     table_id: str
@@ -3654,12 +3662,12 @@ class JobOut(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether the job only plans, and changes nothing"""
     worker_id: str | None
-    """Id by which the worker calls itself; null if no worker has it"""
+    """Id that the worker has given itself; null if no worker has the job"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
     verdict: JobVerdict | None
-    """The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A job that is no
-    dry run has a verdict only if it was refused or had nothing to do
+    """The result of a dry run: its plan is `ready`, the job would be `refused`, or there is `nothing_to_do`.
+    Another job has a verdict only if it was refused or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -3672,8 +3680,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     hand_over: HandOverOut | None
     """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
-    """What a queued job, or the present step of a running one, waits for: the end of a sentence that begins with
-    `waits for`. Null if it does not wait
+    """What a queued job, or the present step of a running one, waits for; to be read after the words `waits for`.
+    Null if it does not wait
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for a job that has ended, or whose state changed a moment ago"""
@@ -3694,9 +3702,9 @@ class JobProblem(Model, frozen=True, kw_only=True):
     type: str
     """The type of the problem"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str
     """What to do about it"""
     retriable: bool
@@ -3704,7 +3712,8 @@ class JobProblem(Model, frozen=True, kw_only=True):
 
 
 class JobState(Word):
-    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
+    """States: queued -> leased (a worker took the job) -> running (the worker sent a heartbeat) -> succeeded |
+    failed | cancelled.
 
     After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether
     it committed. The next poll of the table's timeline settles it (`service.queue.unknown_outcomes`).
@@ -3721,7 +3730,7 @@ class JobState(Word):
 
 class JobVerdict(Word):
     """The finding of an ended job. `ready`: a dry run has made a plan that can be executed. `refused`: the job was
-    refused, or would be. `nothing_to_do`: there was no work.
+    refused, or a dry run found that it would be. `nothing_to_do`: there was no work.
     """
 
     READY = "ready"
@@ -3763,7 +3772,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
 
 
 class KeptOut(Model, frozen=True, kw_only=True):
-    """Whether the objective is kept now, and for which share of the time it was kept. Time for which that is not
+    """Whether the objective is kept now, and for which share of the time it was kept. Time for which this is not
     known is left out.
     """
 
@@ -3823,7 +3832,7 @@ class KindOutcomeOut(Model, frozen=True, kw_only=True):
     seconds: float
     """Time that workers spent on these jobs"""
     gb_hours: float
-    """That time in hours, times the memory of a slot in GiB"""
+    """This time in hours, times the memory of a slot in GiB"""
     kind: JobKind
     """Kind of job"""
 
@@ -3847,13 +3856,14 @@ class LabelsOfTables(Model, frozen=True, kw_only=True):
 
 class LearnedAmountOut(Model, frozen=True, kw_only=True):
     """What is learned about one part of the cost. An attempt takes `per_job`, plus `per_gib` and `per_file` for
-    the files that it works on. A table that differs from that has a factor of its own.
+    the files that it works on. If the attempts of a table take more or less, the model has a factor for this
+    table.
     """
 
     of: CostPart
     """The part of the cost"""
     jobs: int
-    """Number of attempts from which it is learned: the latest that succeeded and reported it"""
+    """Number of attempts from which this is learned: the latest that succeeded and reported it"""
     tables: int
     """Number of tables of these attempts"""
     per_job: float
@@ -3867,8 +3877,8 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     beside_another: float
     """Factor by which a job takes more while its worker runs another one"""
     error_on_other_tables: float | None
-    """Median error for tables that the model has not seen, as a share of what an attempt took. Half of the tables
-    are held out for it in turn; null if too few are known
+    """Median error for tables that the model does not know, as a share of what an attempt took: measured by
+    leaving out one half of the tables at a time; null if too few are known
     """
     error_on_known_tables: float | None
     """Median error if the model knows the previous attempt on the same table; null if there is none"""
@@ -3986,7 +3996,7 @@ class LockJobOut(Model, frozen=True, kw_only=True):
     holds: bool
     """Whether the lock's file names this job as its owner; false for a lock without a file"""
     waits: bool
-    """Whether it waits for the lock, at its worker or in the queue"""
+    """Whether it waits for the lock, in its worker or in the queue"""
     step: str | None
     """What its worker does now"""
 
@@ -4034,7 +4044,7 @@ class LogLineOut(Model, frozen=True, kw_only=True):
 
 
 class LogOutOut(Model, frozen=True, kw_only=True):
-    """What the browser still has to do after a log-out here."""
+    """What the browser still has to do after a log-out from this service."""
 
     log_out_url: str | None
     """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
@@ -4071,8 +4081,8 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
 
 
 class MetadataTableOut(Model, frozen=True, kw_only=True):
-    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file
-    slices.
+    """The metadata table of a table. Every reader and writer uses it for planning. Sizes are those of its latest
+    file slices.
     """
 
     read_at: datetime
@@ -4114,7 +4124,7 @@ class MetadataTablePolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -4184,8 +4194,8 @@ class NextJobOut(Model, frozen=True, kw_only=True):
 
 
 class NextState(Word):
-    """`RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but something blocks it.
-    `SUGGESTED`: it is due, and a person has to start it.
+    """The state of the next job. `RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but
+    something blocks it. `SUGGESTED`: it is due, and a person has to start it.
     """
 
     RUNNING = "running"
@@ -4200,13 +4210,13 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     webhook_id: str
     """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
     snoozed_until: datetime | None
-    """Until then it sends nothing; null if it is not snoozed"""
+    """The notification sends nothing until this time; null if it is not snoozed"""
     snoozed_because: str | None
-    """The caller that has snoozed it, and the reason"""
+    """The caller that has snoozed the notification, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it tells"""
+    """What it reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4214,11 +4224,11 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of names; empty for all"""
     most_per_hour: int
-    """Most messages in an hour"""
+    """Largest number of messages in an hour"""
     quiet_hours: list[WindowIn]
     """Hours in which only critical problems are reported"""
     time_zone: str
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
     """When it sends a weekly report; null for none"""
     enabled: bool
@@ -4265,13 +4275,15 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     problems that are not about a table
     """
     most_per_hour: int | UnsetType = UNSET
-    """Most messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty and
-    Alertmanager do not count
+    """Largest number of messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty
+    and Alertmanager do not count
     """
     quiet_hours: list[WindowIn] | UnsetType = UNSET
-    """Hours in which only critical problems are reported; the others follow afterwards if they are still open"""
+    """Hours in which only critical problems are reported. The others are reported after these hours if they are
+    still open
+    """
     time_zone: str | UnsetType = UNSET
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | UnsetType | None = UNSET
     """When to send a report of the last week; null for no report. Not for PagerDuty and Alertmanager, which would
     raise an alarm
@@ -4289,13 +4301,13 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     webhook_id: str
     """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
     snoozed_until: datetime | None
-    """Until then it sends nothing; null if it is not snoozed"""
+    """The notification sends nothing until this time; null if it is not snoozed"""
     snoozed_because: str | None
-    """The caller that has snoozed it, and the reason"""
+    """The caller that has snoozed the notification, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it tells"""
+    """What it reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4303,11 +4315,11 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of names; empty for all"""
     most_per_hour: int
-    """Most messages in an hour"""
+    """Largest number of messages in an hour"""
     quiet_hours: list[WindowIn]
     """Hours in which only critical problems are reported"""
     time_zone: str
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
     """When it sends a weekly report; null for none"""
     enabled: bool
@@ -4336,13 +4348,13 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     webhook_id: str
     """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
     snoozed_until: datetime | None
-    """Until then it sends nothing; null if it is not snoozed"""
+    """The notification sends nothing until this time; null if it is not snoozed"""
     snoozed_because: str | None
-    """The caller that has snoozed it, and the reason"""
+    """The caller that has snoozed the notification, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it tells"""
+    """What it reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4350,11 +4362,11 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of names; empty for all"""
     most_per_hour: int
-    """Most messages in an hour"""
+    """Largest number of messages in an hour"""
     quiet_hours: list[WindowIn]
     """Hours in which only critical problems are reported"""
     time_zone: str
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
     """When it sends a weekly report; null for none"""
     enabled: bool
@@ -4376,7 +4388,7 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     updated_at: datetime
     """When it was last changed by a call"""
     secret: str | None
-    """Secret for checking the signatures of a webhook. Only in the answer that creates it"""
+    """Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"""
 
 
 class ObjectType(Word):
@@ -4394,8 +4406,8 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     null
     """
     of_reads: float | UnsetType | None = UNSET
-    """Share of the reads of all tables to which this pattern's policy applies that are to cost at most
-    `read_overhead`; or null for all reads
+    """Share of the reads that must not cost more than `read_overhead`, among the reads of all tables to which this
+    pattern's policy applies; or null for all reads
     """
     log_age_seconds: int | UnsetType | None = UNSET
     """Longest time that a log file may wait for a compaction; or null"""
@@ -4406,8 +4418,8 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     storage_overhead: float | UnsetType | None = UNSET
     """Highest size of all files, divided by the size of the files in use; or null"""
     max_gb_hours_per_day: float | UnsetType | None = UNSET
-    """Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,
-    whatever else is missed; or null
+    """When the table's jobs have taken this many GB-hours in 24 hours, compaction, clustering and cleaning wait,
+    even if other limits are exceeded; or null
     """
     kept_percent: float | UnsetType = UNSET
     """Share of the time for which the objective is to be kept; the rest is the error budget"""
@@ -4438,8 +4450,8 @@ class OnDropped(Word):
 
 
 class OnMoved(Word):
-    """What happens to a table whose location the catalog has changed. `FOLLOW` registers it at the new location,
-    with what was declared about it, and unregisters the old one.
+    """What happens to a table whose location the catalog has changed. `FOLLOW` registers the table at the new
+    location, with the declarations about it, and unregisters the old location.
     """
 
     REPORT = "report"
@@ -4465,7 +4477,7 @@ class OpenWindowsOut(Model, frozen=True, kw_only=True):
     table_names: list[str]
     """Names of the first of them"""
     spans: list[SpanOut]
-    """When one of them is open, so that jobs may start"""
+    """Times in which at least one window is open, so that jobs may start"""
 
 
 class Order(Word):
@@ -4484,7 +4496,7 @@ class Order(Word):
 
 
 class Outcome(Word):
-    """The outcome of a call: `DONE` below status 400, `FAILED` from 500 on, `REFUSED` between."""
+    """The outcome of a call: `DONE` for a status below 400, `REFUSED` below 500, and `FAILED` from 500 on."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -4512,7 +4524,7 @@ class Overview(Model, frozen=True, kw_only=True):
     at: datetime
     """The service's time of this answer"""
     event_id: int
-    """The newest event at that time. To continue from this answer, pass it as `after` to the stream of events"""
+    """The newest event at this time. To continue from this answer, pass it as `after` to the stream of events"""
     problems: ProblemsNow
     """Everything that is wrong"""
     pause: PauseOut
@@ -4650,7 +4662,7 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     partitions: list[str | PrefixOfPolicy] | UnsetType = UNSET
     """Parameter of the job; empty: all"""
     limit_partitions: int | UnsetType = UNSET
-    """Parameter of the job; the work that it leaves is due at once"""
+    """Parameter of the job; work beyond the limit is due at once"""
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
@@ -4658,7 +4670,7 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class PartitionTtlResult(Model, frozen=True, kw_only=True):
@@ -4753,11 +4765,11 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
-    """Limits on the cost of reads and storage, from which the service derives when jobs run"""
+    """Limits on the cost of reads and storage, which determine when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
     """Limit on the cost of the jobs of all tables of a pattern in a day"""
     advice: AdvicePolicyIn | UnsetType = UNSET
-    """Whether advice about thresholds is applied, and how dear it may make a read"""
+    """Whether advice about thresholds is applied, and how costly reads may become"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4848,17 +4860,17 @@ class PlanOut(Model, frozen=True, kw_only=True):
     instant: str
     """Requested time of the instant"""
     is_metadata: bool
-    """A plan of the table's metadata table"""
+    """Whether this is a plan of the table's metadata table"""
     requested_by: str
-    """The caller that delegated it"""
+    """The caller that delegated the plan"""
     last_requested_at: datetime
-    """When it was last named by a request"""
+    """Time of the last request that named the plan"""
     state: PlanState
     """State of the plan"""
     because: str | None
     """The reason for the state"""
     job_id: str | None
-    """The last job that was submitted for it"""
+    """The last job that was submitted for the plan"""
     table_id: str | None
     """Id of the table"""
     table_name: str
@@ -4889,9 +4901,9 @@ class PlanPage(Model, frozen=True, kw_only=True):
 
 
 class PlanState(Word):
-    """The state of a plan. `UNREGISTERED`: no table has the base path. `WAITING`: it will be executed.
-    `SUBMITTED`: a job executes it. `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has
-    completed. `GONE`: it has left the timeline without completing.
+    """The state of a plan. `UNREGISTERED`: no registered table has the base path. `WAITING`: the plan will be
+    executed. `SUBMITTED`: a job executes the plan. `WITHHELD`: the plan is not executed, and `because` says
+    why. `DONE`: the plan has completed. `GONE`: the plan has left the timeline without completing.
     """
 
     UNREGISTERED = "unregistered"
@@ -4903,7 +4915,7 @@ class PlanState(Word):
 
 
 class PointOut(Model, frozen=True, kw_only=True):
-    """All tables together at one time."""
+    """The sums over all tables at one time."""
 
     at: datetime
     """Time"""
@@ -4937,11 +4949,11 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
-    """Limits on the cost of reads and storage, from which the service derives when jobs run"""
+    """Limits on the cost of reads and storage, which determine when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
     """Limit on the cost of the jobs of all tables of a pattern in a day"""
     advice: AdvicePolicyIn | UnsetType = UNSET
-    """Whether advice about thresholds is applied, and how dear it may make a read"""
+    """Whether advice about thresholds is applied, and how costly reads may become"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4982,7 +4994,9 @@ class PolicyOfTables(Model, frozen=True, kw_only=True):
     policy: PolicyIn | UnsetType = UNSET
     """The settings that are set"""
     unset: list[str] | UnsetType = UNSET
-    """Settings to remove, so that weaker levels apply again: `compaction.commits`, or all of `compaction`"""
+    """Settings to remove, so that weaker levels apply again: for example `compaction.commits`, or all of
+    `compaction`
+    """
 
 
 class PollOut(Model, frozen=True, kw_only=True):
@@ -5043,11 +5057,11 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     type: str
     """The type of the problem"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     status: int | UnsetType = UNSET
     """HTTP status"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str | UnsetType | None = UNSET
     """What to do about it"""
     instance: str | UnsetType | None = UNSET
@@ -5151,8 +5165,8 @@ class ProblemTypeList(Model, frozen=True, kw_only=True):
 class ProblemsNow(Model, frozen=True, kw_only=True):
     as_of: datetime | None
     """When the problems and backlogs were computed. If that was more than some seconds ago, this call has started
-    a new computation for the next one. Null after a start with very many tables: they have not been computed
-    yet, and the counts and lists are empty
+    a new computation for later calls. Null after a start with very many tables, while they have not been
+    computed; the counts and lists are then empty
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
@@ -5163,12 +5177,12 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
 
 
 class ProblemsOfTables(Model, frozen=True, kw_only=True):
-    """Acknowledges the present problems of each table until they end, become more serious, or a given time has
-    come. Earlier acknowledgements stay as they are.
+    """Acknowledges the present problems of each table, until a problem ends or becomes more serious, or until a
+    given time. Earlier acknowledgements stay as they are.
     """
 
     until: datetime | UnsetType | None = UNSET
-    """When it ends, if the problem has not ended before. Default: with the problem"""
+    """When it ends, if the problem has not ended before. Default: when the problem ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
     tables: list[str]
@@ -5185,13 +5199,13 @@ class ProgressOut(Model, frozen=True, kw_only=True):
     tasks_total: int
     """Tasks of Spark in this step, as far as known"""
     bytes_done: int
-    """Bytes that have been worked off"""
+    """Bytes of this step that are done"""
     bytes_total: int
-    """Bytes of this step; 0 if not known"""
+    """All bytes of this step; 0 if not known"""
 
 
 class RatesBasis(Word):
-    """The source of the rates: probes of the workers, or assumed ones."""
+    """Where the rates come from: workers have measured them, or they are assumed."""
 
     PROBE = "probe"
     DEFAULT = "default"
@@ -5223,12 +5237,12 @@ class ReadSource(Word):
 
 
 class ReadersIn(Model, frozen=True, kw_only=True):
-    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+    """The programs that read the table, such as Trino, Athena or Hive. Each contains a version of Hudi."""
 
     hudi_version: str | UnsetType | None = UNSET
     """The oldest version of Hudi among the readers"""
     reads_per_day: float | UnsetType | None = UNSET
-    """How often the whole table is read. Default: what lineage, event logs and consumers tell"""
+    """How often the whole table is read. Default: what lineage, event logs and consumers show"""
 
 
 class ReadersOut(Model, frozen=True, kw_only=True):
@@ -5262,9 +5276,9 @@ class ReasonOut(Model, frozen=True, kw_only=True):
     type: str
     """Type of the problem"""
     title: str
-    """What it is"""
+    """What is wrong"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str
     """What to do"""
 
@@ -5275,7 +5289,7 @@ class RefusalOut(Model, frozen=True, kw_only=True):
     type: str
     """Name of its type: GET /problems/{name} explains it"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     detail: str
     """The reason in this case; may be empty"""
     hint: str
@@ -5341,7 +5355,7 @@ class RepairPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only records what it would do"""
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class RepairResult(Model, frozen=True, kw_only=True):
@@ -5419,14 +5433,14 @@ class ReplayIn(Model, frozen=True, kw_only=True):
     until: datetime | UnsetType | None = UNSET
     """Default: now"""
     with_delivered: bool | UnsetType = UNSET
-    """Also events that were delivered already"""
+    """Whether to send events again that were already delivered"""
 
 
 class ReplayOut(Model, frozen=True, kw_only=True):
     replayed: int
-    """Deliveries that were started again"""
+    """Number of deliveries that will be sent again"""
     is_complete: bool
-    """False if there is more: repeat the same call"""
+    """False if there are more: repeat the same call"""
 
 
 class ReportGroup(Model, frozen=True, kw_only=True):
@@ -5454,8 +5468,8 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     total: FiguresOut
     """The sums of all attempts, each counted once"""
     groups: list[ReportGroup]
-    """The groups; those on which workers spent the most time come first. If `by=tag`, an attempt is in the group
-    of each tag of its table
+    """The groups; those on which workers spent the most time come first. If `by=tag`, an attempt is counted in the
+    group of each tag of its table
     """
     left_out: int
     """Groups beyond `limit`"""
@@ -5492,7 +5506,7 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -5609,8 +5623,8 @@ class ResultReason(Model, frozen=True, kw_only=True):
 
 
 class Role(Word):
-    """reader < operator < admin: each includes the rights of the one before. A worker may only lease, send
-    heartbeats and report.
+    """The roles. reader < operator < admin: each includes the rights of the role before it. A worker may only
+    lease, send heartbeats and report.
     """
 
     READER = "reader"
@@ -5649,9 +5663,9 @@ class RollbackPolicyIn(Model, frozen=True, kw_only=True):
     enabled: bool | UnsetType = UNSET
     """Whether jobs of this kind start automatically"""
     after_seconds: int | UnsetType = UNSET
-    """Time without a heartbeat after which a writer is taken for dead"""
+    """Time without a heartbeat after which a writer counts as dead"""
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class RollbackResult(Model, frozen=True, kw_only=True):
@@ -5717,7 +5731,7 @@ class RowsOfReaders(Model, frozen=True, kw_only=True):
 
 
 class SampleOut(Model, frozen=True, kw_only=True):
-    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
+    """The state at one time. Between two samples nothing has changed, unless samples in between were deleted."""
 
     at: datetime
     """When"""
@@ -5726,7 +5740,7 @@ class SampleOut(Model, frozen=True, kw_only=True):
     base_bytes: int
     """Size of the current base files"""
     delta_commits: int
-    """Commits of writers since the last compaction; 0 of a copy-on-write table"""
+    """Commits of writers since the last compaction; 0 for a copy-on-write table"""
     file_groups: int
     """Number of file groups"""
     base_files: int
@@ -5841,16 +5855,18 @@ class SessionOut(Model, frozen=True, kw_only=True):
     role: Role
     """What the caller may do"""
     tables: list[str] | None
-    """Patterns of the tables on which the role holds; elsewhere the caller is a reader. Null: it holds everywhere"""
+    """Patterns of the tables for which the role holds; for others the caller is a reader. Null: the role holds for
+    all tables
+    """
     way: Way
-    """How the caller is known"""
+    """How the caller was identified"""
     expires_at: datetime | None
     """When the session ends, or the token; null: never"""
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the acknowledgement
-    of its problems. `poll` reads its timeline now.
+    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the
+    acknowledgements of the tables' problems. `poll` reads the tables' timelines now.
     """
 
     tables: list[str]
@@ -5913,8 +5929,8 @@ class SimulateIn(Model, frozen=True, kw_only=True):
     """A pattern, a tag or tables, and the policy that these would have had."""
 
     policy: PatternPolicyIn | None
-    """The policy that replaces the present one of the pattern or tag, null for its deletion; with `tables`,
-    settings that are added to each table's own policy
+    """The policy that replaces the present one of the pattern or tag; null for its deletion. If `tables` are
+    given: settings that are added to each table's own policy
     """
     pattern: str | UnsetType | None = UNSET
     """A pattern of tables, as in policies"""
@@ -5925,8 +5941,8 @@ class SimulateIn(Model, frozen=True, kw_only=True):
     from_: datetime | UnsetType | None = field(default=UNSET, name="from")
     """Beginning of the period; default: 14 days before its end"""
     to: datetime | UnsetType | None = UNSET
-    """End of the period; default: now. A later time is a forecast from now on, without `from`: the files are those
-    of the last polls, and the commits of as long before now come again
+    """End of the period; default: now. A later time, without `from`, means a forecast from now on: it begins with
+    the files of the last polls, and repeats the commits of a past period of the same length
     """
 
 
@@ -5965,13 +5981,13 @@ class SimulationOut(Model, frozen=True, kw_only=True):
     error: float | None
     """Share by which the jobs of `now` differ from those of `actual`; null if there were none"""
     caution: str | None
-    """Why the figures may be wrong; null if nothing speaks against them"""
+    """Why the figures may be wrong; null if there is no reason for doubt"""
     now: SimulationsOutcomeOut
     """Result of the present policy in the simulation"""
     new: SimulationsOutcomeOut
     """Result of the new policy in the simulation"""
     actual: SimulationsOutcomeOut
-    """What really happened, including jobs by hand, failures and writers' own services"""
+    """What really happened, including submitted jobs, failures and table services in writers"""
     items: list[SimulatedTableOut]
     """The 20 tables whose work changes the most"""
 
@@ -5982,7 +5998,7 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     seconds: float
     """Seconds that workers spent on these jobs"""
     gb_hours: float
-    """That time in hours, times the memory of a slot in GiB"""
+    """This time in hours, times the memory of a slot in GiB"""
     rewritten_bytes: int
     """Bytes that they wrote into base files"""
     read_overhead: float | None
@@ -6108,7 +6124,7 @@ class SpentOut(Model, frozen=True, kw_only=True):
     worked_seconds: float
     """In all of its attempts together"""
     took_seconds: float
-    """Both together"""
+    """Sum of both times"""
 
 
 class StaleWrite(Model, frozen=True, kw_only=True):
@@ -6155,9 +6171,9 @@ class SuspectedPartition(Model, frozen=True, kw_only=True):
     partition: str | UnsetType = UNSET
     """Its path"""
     rows: int | UnsetType = UNSET
-    """Rows that the commit wrote there"""
+    """Rows that the commit wrote to the partition"""
     buckets: list[int] | UnsetType = UNSET
-    """The numbers of buckets before and after the change; one if an index was adopted"""
+    """The numbers of buckets before and after the change; one number if an index was adopted"""
     since: str | UnsetType = UNSET
     """The instant that changed the number or adopted the index, if known"""
 
@@ -6216,7 +6232,7 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class SyncResult(Model, frozen=True, kw_only=True):
@@ -6320,7 +6336,7 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     after: int | None
     """The value that is advised"""
     figures: dict[str, float]
-    """A day of the setting now and of the new one"""
+    """Cost a day, now and with the new value"""
     changed_at: datetime | None
     """When it was applied, dismissed or taken back"""
     table_id: str
@@ -6335,7 +6351,7 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
 
 class TableChange(Model, frozen=True, kw_only=True):
     """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown,
-    others to default.
+    and other members to their defaults.
     """
 
     name: str | UnsetType | None = UNSET
@@ -6389,7 +6405,7 @@ class TableIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
 
 
 class TableOut(Model, frozen=True, kw_only=True):
@@ -6438,7 +6454,7 @@ class TableProfile(Model, frozen=True, kw_only=True):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
     `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
-    inflight ones.
+    inflight instants.
     """
 
     table_type: TableType | UnsetType = UNSET
@@ -6507,7 +6523,7 @@ class TableRow(Model, frozen=True, kw_only=True):
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
     health: Health | None
-    """The severity of its most serious problem, `healthy` without any; null if `as_of` is null"""
+    """The severity of its most serious problem; `healthy` without any; null if `as_of` is null"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int
@@ -6544,7 +6560,7 @@ class TableRows(Model, frozen=True, kw_only=True):
 
 
 class TableState(Word):
-    """The state of a table: the first of the following that is true. `UNREADABLE`: polls fail. `UNPOLLED`: there
+    """The state of a table. If several apply, the first one counts. `UNREADABLE`: polls fail. `UNPOLLED`: there
     was no poll yet. `BUSY`: workers hold jobs of the table.
     """
 
@@ -6573,13 +6589,13 @@ class Target(Word):
 
 
 class TargetIn(Model, frozen=True, kw_only=True):
-    """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
+    """Where messages go. `GET` shows secrets masked. If a masked value is sent back, the stored value stays."""
 
     type: Target
     """What receives the messages"""
     url: str | UnsetType | None = UNSET
     """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
-    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only needed for another region
     """
     routing_key: str | UnsetType | None = UNSET
     """PagerDuty: the integration key of the service"""
@@ -6610,7 +6626,7 @@ class TargetOut(Model, frozen=True, kw_only=True):
     """What receives the messages"""
     url: str | UnsetType | None = UNSET
     """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
-    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only needed for another region
     """
     routing_key: str | UnsetType | None = UNSET
     """PagerDuty: the integration key of the service"""
@@ -6664,7 +6680,7 @@ class TrendPointOut(Model, frozen=True, kw_only=True):
     tables: int
     """Registered tables, at the end of the step"""
     log_bytes: int
-    """Log files that wait for a compaction, at the end of the step"""
+    """Size of the log files that wait for a compaction, at the end of the step"""
     queued: int
     """Jobs that wait for a worker, at the end of the step"""
     running: float
@@ -6682,7 +6698,9 @@ class TrendPointOut(Model, frozen=True, kw_only=True):
 
 
 class Trigger(Word):
-    """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
+    """Selects the thresholds that must be reached: commits since the last run, seconds since the last run, both,
+    or one of them.
+    """
 
     COMMITS = "commits"
     SECONDS = "seconds"
@@ -6815,11 +6833,11 @@ class WatchOut(Model, frozen=True, kw_only=True):
     failures: int
     """Failed polls since the last successful one"""
     error: str | None
-    """Why the last poll failed; null if it did not"""
+    """Why the last poll failed; null if it did not fail"""
 
 
 class Way(Word):
-    """How the caller is known. `open`: no token exists, so the caller needs none."""
+    """How the caller was identified. `open`: no token exists, so the caller needs none."""
 
     OPEN = "open"
     BEARER = "bearer"
@@ -6838,7 +6856,7 @@ class WebhookChange(Model, frozen=True, kw_only=True):
     headers: dict[str, str] | UnsetType | None = UNSET
     """Replaces all headers; a masked value stands for the stored one"""
     description: str | UnsetType | None = UNSET
-    """Free text of whoever created it"""
+    """Free text of the caller that created it"""
 
 
 class WebhookCreated(Model, frozen=True, kw_only=True):
@@ -6847,7 +6865,7 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
     old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
+    """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
     """Why nothing is sent; null if it is enabled"""
     disabled_at: datetime | None
@@ -6863,7 +6881,7 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of whoever created it"""
+    """Free text of the caller that created it"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6884,7 +6902,7 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
     old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
+    """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
     """Why nothing is sent; null if it is enabled"""
     disabled_at: datetime | None
@@ -6900,7 +6918,7 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of whoever created it"""
+    """Free text of the caller that created it"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6921,13 +6939,13 @@ class WebhookIn(Model, frozen=True, kw_only=True):
     gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`
     """
     types: list[str] | UnsetType = UNSET
-    """Types of events; `*` matches anything: `job.*`"""
+    """Types of events, such as `job.*`; `*` matches anything"""
     tables: list[str] | UnsetType = UNSET
     """Ids of tables, or patterns of their names. Default: all tables, and events without a table"""
     headers: dict[str, str] | UnsetType = UNSET
     """Sent with every message, never shown again. To Kafka, `Authorization: Basic ...` logs in (SASL)"""
     description: str | UnsetType = UNSET
-    """Free text of whoever created it"""
+    """Free text of the caller that created it"""
 
 
 class WebhookOut(Model, frozen=True, kw_only=True):
@@ -6936,7 +6954,7 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
     old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
+    """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
     """Why nothing is sent; null if it is enabled"""
     disabled_at: datetime | None
@@ -6952,7 +6970,7 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of whoever created it"""
+    """Free text of the caller that created it"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6995,8 +7013,8 @@ class WeeklyIn(Model, frozen=True, kw_only=True):
 
 
 class WindowIn(Model, frozen=True, kw_only=True):
-    """A time window, which opens on `days`, or every day if there are none. An `end` that is not after `start` is
-    on the next day.
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on
+    the next day.
     """
 
     start: str
@@ -7063,7 +7081,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """A worker as it describes itself; members without a value are null."""
 
     id: str
-    """Id by which it calls itself"""
+    """Id that the worker has given itself"""
     version: str | None
     """Version of Groundskeeper"""
     master: str | None
@@ -7095,7 +7113,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
-    """Exact to a few seconds"""
+    """When it last called, exact to a few seconds"""
     job_ids: list[str]
     """Jobs that it has leased"""
 
@@ -7126,7 +7144,7 @@ class WorkersCheck(Model, frozen=True, kw_only=True):
     status: Literal["ok", "warning", "failing"]
     """`warning`: the service is ready nevertheless"""
     detail: str | UnsetType = UNSET
-    """This case"""
+    """What is wrong in this case"""
     groups: dict[str, GroupCheck]
     """The group `default`, and all groups that have queued jobs or workers that were seen within a minute"""
 
@@ -7147,9 +7165,9 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     instant: str
     """Instant of the write"""
     heartbeat_at: datetime
-    """Time of the last one"""
+    """Time of the last heartbeat"""
     job_id: str | None
-    """The job of this service whose instant it is"""
+    """The job of this service to which the instant belongs"""
     heartbeat_age_seconds: float
     """Seconds since then"""
     is_alive: bool
@@ -7171,7 +7189,7 @@ class WriterOptionsOut(Model, frozen=True, kw_only=True):
     options: dict[str, str]
     """Options of the writer, by the engine's own names"""
     session_conf: dict[str, str]
-    """For the start of the Spark session: `SET` comes too late"""
+    """Options for the start of the Spark session; `SET` is too late"""
     sql: dict[str, str]
     """The options as parts of SQL statements: `with` is for Flink's CREATE TABLE, `set` and `tblproperties` (for a
     new table) are for Spark SQL. `create` is a whole statement for an existing table; replace what is in angle
@@ -7226,7 +7244,7 @@ class WritersOut(Model, frozen=True, kw_only=True):
 
 
 class WritersStopped(Model, frozen=True, kw_only=True):
-    """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
+    """Confirmation that the writers are stopped. Events contain `savepoint`, for the restart of the Flink job."""
 
     savepoint: str | UnsetType | None = UNSET
     """The savepoint with which the Flink job was stopped"""
