@@ -94,7 +94,7 @@ class JobNotCancellableError(ConflictError):
     type = "job-already-ended"
     title = "The job has already ended"
     hint = "Only queued, leased and running jobs can be cancelled."
-    why = "The job succeeded, failed or was cancelled before this call. Its commits stay."
+    why = "The job succeeded, failed or was cancelled before this call. The commits of the job stay."
     example = "job_4be1c0d2f6a89b37 is succeeded."
 
 

@@ -187,7 +187,7 @@ def test_the_log_of_a_job_grows_and_a_failed_job_is_submitted_again(page: Page, 
     ]
     page.goto(installation.address("running job"))
     shown = page.get_by_role("region", name="Log")
-    expect(shown).to_contain_text("No such lines.")
+    expect(shown).to_contain_text("The log has no such lines.")
     installation.post(f"/worker/leases/{running}/heartbeat", {"attempt": 1, "log": log})
     expect(shown.locator("li")).to_have_count(2)
     shown.get_by_label("Lines").select_option("warnings and errors")

@@ -154,7 +154,7 @@ def test_a_shadow_is_started_listed_compared_and_becomes_the_policy(
     expect(shadow).to_contain_text("Compaction: commits 20")
     assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 8}}
     shadow.get_by_role("button", name="Compare").click()
-    compared = page.get_by_role("region", name="Shadow and policy since then")
+    compared = page.get_by_role("region", name="Shadow and policy since the shadow began")
     # Nothing has been committed since the shadow was started.
     expect(compared).to_contain_text("No commits of 1 table are known in this period", timeout=30_000)
     assert barriers(page) == []

@@ -259,7 +259,7 @@ def test_a_moved_table_with_a_policy_of_its_own_is_not_followed(catalogs: Catalo
     lake.run(f"UPDATE entries SET location = '{base}' WHERE name = 'shop.orders'")
     [finding] = sync(api)["findings"]
     assert (finding["kind"], finding["action"]) == ("moved", "none")
-    assert finding["because"].startswith("Its own policy")
+    assert finding["because"].startswith("The policy that is set for the table")
 
 
 def test_a_name_with_two_locations_is_neither(catalogs: Catalogs) -> None:
