@@ -133,7 +133,7 @@ class BulkItem(BaseModel):
     job_id: str | None = Field(
         description="The job that was submitted; null without one", examples=["job_4be1c0d2f6a89b37"]
     )
-    problem: BulkProblem | None = Field(description="Why it was refused; null otherwise")
+    problem: BulkProblem | None = Field(description="Why the action was refused; null otherwise")
 
 
 class BulkOut(BaseModel):

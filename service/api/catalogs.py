@@ -68,12 +68,12 @@ class CatalogOut(BaseModel):
     """A catalog of GROUNDSKEEPER_CATALOGS, without its secrets."""
 
     name: str = Field(description="Its name", examples=["lake"])
-    kind: CatalogKind = Field(description="What it is", examples=["glue"])
+    kind: CatalogKind = Field(description="Kind of the catalog", examples=["glue"])
     address: str = Field(description="Its address", examples=["glue://glue.eu-central-1.amazonaws.com"])
     new: OnNew = Field(description="What happens to new tables", examples=["report"])
     moved: OnMoved = Field(description="What happens to tables whose location changes", examples=["report"])
     dropped: OnDropped = Field(description="What happens to tables that the catalog drops", examples=["report"])
-    every_seconds: float = Field(description="How often it is synced", examples=[3600])
+    every_seconds: float = Field(description="Seconds between two syncs", examples=[3600])
     synced_at: datetime | None = Field(description="When the last successful sync ended")
     next_at: datetime | None = Field(description="When the next sync is due")
     failing_since: datetime | None = Field(description="Since when syncs fail; null if the last one did not fail")

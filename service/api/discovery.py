@@ -150,11 +150,11 @@ class FoundTable(BaseModel):
     table_type: str | None = Field(description="Type in its properties", examples=["MERGE_ON_READ"])
     table_version: int | None = Field(description="Version in its properties", examples=[9])
     state: FoundState = Field(
-        description="Whether it is registered, can be registered, or is refused", examples=["registered"]
+        description="Whether the table is registered, can be registered, or is refused", examples=["registered"]
     )
-    is_new: bool = Field(description="Whether this call has registered it", examples=[True])
-    table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
-    reason: ReasonOut | None = Field(description="Why it is refused; null otherwise")
+    is_new: bool = Field(description="Whether this call has registered the table", examples=[True])
+    table_id: str | None = Field(description="Null unless the table is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
+    reason: ReasonOut | None = Field(description="Why the table is refused; null otherwise")
     owner: str | None = Field(
         description="The owner that this search declares when it registers the table; a registered table keeps its own",
         examples=["shop@example.com"],

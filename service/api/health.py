@@ -54,7 +54,7 @@ class WorkersCheck(Check):
 class Checks(BaseModel):
     """What `/readyz` has checked."""
 
-    database: Check = Field(description="Whether it answers")
+    database: Check = Field(description="Whether the database answers")
     scheduler: Check = Field(description="The background tasks of this process")
     workers: WorkersCheck = Field(description="Whether a worker takes jobs")
 

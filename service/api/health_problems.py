@@ -55,7 +55,8 @@ class AcknowledgementOut(Shown, declared=Acknowledgement):
 
 class AcknowledgementTerms(Request):
     until: Moment | None = Field(
-        None, description="When it ends, if the problem has not ended before. Default: when the problem ends"
+        None,
+        description="When the acknowledgement ends, unless the problem ends before. Default: when the problem ends",
     )
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
         None, description="For others", examples=["the storage is being moved"]
@@ -79,7 +80,9 @@ class HealthProblemOut(Shown, declared=HealthProblem):
         examples=["prb_8c1d0e5f2a7b4963"],
     )
     about: AboutOut = Field(description="The object that has the problem")
-    table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
+    table_id: str | None = Field(
+        description="Null unless the problem is about a table", examples=["tbl_0f3c2a9d5e7b1c44"]
+    )
     action: ActionOut | None = Field(description="A call of the API that applies the remedy; null if there is none")
     acknowledged: AcknowledgementOut | None = Field(
         None,

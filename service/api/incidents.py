@@ -40,7 +40,8 @@ class IncidentOut(Declared, declared=Incident):
     """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
     title: str = Field(
-        description="What it means for readers", examples=["A commit wrote to file groups that had been replaced"]
+        description="What the incident means for readers",
+        examples=["A commit wrote to file groups that had been replaced"],
     )
     detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
     hint: str = Field(description="The remedy", examples=["Start a repair: it brings the rows to where they belong."])

@@ -38,7 +38,7 @@ class BreakerOut(Declared, declared=Breaker):
     """Attempts of this kind of job fail on this table, so the next one is delayed: failing work gets at most a tenth of
     the slots while other jobs wait."""
 
-    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
+    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: the next attempt may start")
     slot_seconds: float = Field(description="Seconds for which the failed attempts had a slot", examples=[12.5])
     error: JobProblem | None = Field(description="Error of the last failed attempt")
 
@@ -71,8 +71,8 @@ class AttemptOut(Declared, declared=Attempt):
 class SpentOut(BaseModel):
     """Seconds from the submission of the job to its end, or until now."""
 
-    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
-    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
+    waited_seconds: float = Field(description="Time before the first attempt and between attempts", examples=[41.0])
+    worked_seconds: float = Field(description="Time in all attempts together", examples=[19.5])
     took_seconds: float = Field(description="Sum of both times", examples=[60.5])
 
     @classmethod
@@ -158,7 +158,7 @@ class ForecastOut(CostOut):
         description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
     )
     ends_at: datetime | None = Field(description="Expected end of its attempt; null if the start is not known")
-    held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if it is")
+    held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if the job is due")
     text: str = Field(description="The same in words", examples=["starts in about 8 min"])
 
     @classmethod
@@ -198,7 +198,7 @@ class JobOut(Declared, declared=Job):
     kind: JobKind
     dry_run: bool
     worker_id: str | None
-    progress: ProgressOut | None = Field(description="What it does now; null before it runs")
+    progress: ProgressOut | None = Field(description="What the job does now; null before it runs")
     verdict: JobVerdict | None = Field(
         description="The result of a dry run: its plan is `ready`, the job would be `refused`, or there is "
         "`nothing_to_do`. Another job has a verdict only if it was refused or had nothing to do",
@@ -248,20 +248,20 @@ class JobOut(Declared, declared=Job):
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
-    spent: SpentOut = Field(description="How long it waited and worked; the sum is the time that it took")
+    spent: SpentOut = Field(description="How long the job waited and worked, and the sum of both")
 
 
 class LogLineOut(Shown):
     at: datetime = Field(
-        description="When it was written, by the clock of the worker", examples=["2026-11-23T23:57:04.120Z"]
+        description="When the line was written, by the clock of the worker", examples=["2026-11-23T23:57:04.120Z"]
     )
-    level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
+    level: LogLevel = Field(description="How serious the line is", examples=[LogLevel.WARNING])
     logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
     message: str = Field(
         description="The text, with the stack trace if there is one; without secrets",
         examples=["job_4be1c0d2f6a89b37/1: planning"],
     )
-    attempt: int = Field(description="The attempt that wrote it", examples=[1])
+    attempt: int = Field(description="The attempt that wrote the line", examples=[1])
 
 
 class JobLog(Shown):

@@ -159,7 +159,7 @@ class NotificationIn(
 
 
 class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z"}]}):
-    until: Moment = Field(description="When it ends", examples=["2026-01-02T07:00:00Z"])
+    until: Moment = Field(description="When the snooze ends", examples=["2026-01-02T07:00:00Z"])
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
         None, description="For others", examples=["planned work on the storage"]
     )
@@ -167,14 +167,14 @@ class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07
 
 class NotificationOut(Declared, declared=Notification):
     target: TargetOut = Field(description="Where messages go")
-    events: list[Occasion] = Field(description="What it reports")
+    events: list[Occasion] = Field(description="What the notification reports")
     least_severity: Severity = Field(description="Lowest severity of problems that are reported")
     kinds: list[ProblemKind] = Field(description="Kinds of problems; empty for all")
     tables: list[str] = Field(description="Ids of tables or patterns of names; empty for all")
     most_per_hour: int = Field(description="Largest number of messages in an hour", examples=[20])
     quiet_hours: list[WindowIn] = Field(description="Hours in which only critical problems are reported")
     time_zone: str = Field(description="Time zone of the quiet hours and of the report", examples=["UTC"])
-    report: WeeklyIn | None = Field(description="When it sends a weekly report; null for none")
+    report: WeeklyIn | None = Field(description="When the notification sends a weekly report; null for none")
     enabled: bool = Field(description="False if its webhook is disabled, so that nothing is sent", examples=[True])
     disabled_because: str | None = Field(description="Why nothing is sent")
     failing_since: datetime | None = Field(description="The first failure after the last success")
@@ -227,8 +227,8 @@ class AlertOut(BaseModel):
     kind: str = Field(description="Kind of problem", examples=["lock-awaited"])
     severity: Severity = Field(description="Severity of the most serious problem")
     title: str = Field(description="What is wrong", examples=["The table's lock has been held for long"])
-    began_at: datetime = Field(description="When it was first reported")
-    problems: int = Field(description="Problems in it", examples=[40])
+    began_at: datetime = Field(description="When the alert was first reported")
+    problems: int = Field(description="Number of problems in the alert", examples=[40])
     names: list[str] = Field(description="Objects that have the problem, at most 20", examples=[["orders"]])
 
 

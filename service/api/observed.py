@@ -26,7 +26,7 @@ class CommitOut(Shown, declared=Commit):
 class PendingOut(Declared, declared=Pending):
     requested_time: str
     requested_at: datetime | None
-    age_seconds: float | None = Field(description="Time since it was requested", examples=[12.5])
+    age_seconds: float | None = Field(description="Time since the instant was requested", examples=[12.5])
     heartbeat_age_seconds: float | None = Field(
         description="Time since the last heartbeat of its writer; null without any", examples=[3.1]
     )
@@ -98,7 +98,7 @@ class SizeClassOut(BaseModel):
     """A class of file sizes. The class begins where the one before it ends."""
 
     below_bytes: int | None = Field(description="Null in the last class", examples=[134_217_728])
-    files: int = Field(description="Number of files in it", examples=[12])
+    files: int = Field(description="Number of files in this class", examples=[12])
 
 
 class MetadataTableOut(Shown, declared=MetadataTableState):
@@ -191,7 +191,7 @@ class BucketsOut(BaseModel):
     taken_at: datetime
     num_buckets: int
     num_partitions: int
-    partitions: list[BucketsOfPartition] = Field(description="The largest ones")
+    partitions: list[BucketsOfPartition] = Field(description="The largest partitions")
 
 
 class CallbackOut(BaseModel):

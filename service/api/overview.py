@@ -99,7 +99,7 @@ class SuggestionOut(BaseModel):
 
     base_path: str = Field(examples=["/lake/orders"])
     table_name: str = Field(examples=["orders"])
-    plans: int = Field(description="Plans that it has delegated", examples=[2])
+    plans: int = Field(description="Plans that the writer has delegated", examples=[2])
     hint: str = Field(description="The remedy")
 
     @classmethod
@@ -108,7 +108,7 @@ class SuggestionOut(BaseModel):
 
 
 class WebhookSummary(BaseModel):
-    total: int = Field(description="All of them", examples=[3])
+    total: int = Field(description="Number of webhooks", examples=[3])
     failing: int = Field(description="Enabled webhooks whose last delivery failed", examples=[1])
     disabled: int = Field(description="Disabled webhooks", examples=[0])
     pending: int = Field(description="Deliveries that are due, or wait for their next attempt", examples=[12])

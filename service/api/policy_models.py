@@ -55,15 +55,20 @@ class WindowIn(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 
-    start: Annotated[TimeOfDay, Field(description="Time of day at which it opens", examples=["22:00"])]
+    start: Annotated[TimeOfDay, Field(description="Time of day at which the window opens", examples=["22:00"])]
     end: Annotated[
         TimeOfDay,
-        Field(description="Time of day at which it closes, on the next day if it is not later", examples=["04:30"]),
+        Field(
+            description="Time of day at which the window closes; the next day, unless later than `start`",
+            examples=["04:30"],
+        ),
     ]
     days: NotRequired[
         Annotated[
             list[Day],
-            Field(max_length=7, description="Days on which it opens; all if left out", examples=[["sat", "sun"]]),
+            Field(
+                max_length=7, description="Days on which the window opens; all if left out", examples=[["sat", "sun"]]
+            ),
         ]
     ]
 
@@ -205,8 +210,10 @@ class PatternPolicyOut(Shown, declared=PatternPolicy):
 class ListedPolicyOut(PatternPolicyOut):
     """A policy in the list, with the tables that have a setting from it."""
 
-    tables: int = Field(description="Number of tables that have a setting from it", examples=[12])
-    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
+    tables: int = Field(description="Number of tables that have a setting from this policy", examples=[12])
+    table_names: list[str] = Field(
+        description="Names of the first of these tables", examples=[["orders_eu", "orders_us"]]
+    )
 
 
 class PreviewIn(Request):
@@ -267,7 +274,7 @@ class PauseIn(Request):
 class PauseOut(BaseModel):
     paused: bool = Field(description="Whether automatic jobs are paused on all tables", examples=[True])
     since: datetime | None = None
-    by: Word | None = Field(default=None, description="Who paused them", examples=["ada (4f0c9d2b71aa)"])
+    by: Word | None = Field(default=None, description="Who paused the jobs", examples=["ada (4f0c9d2b71aa)"])
     reason: str = Field(
         default="", description="The given reason; may be empty", examples=["the storage is being moved"]
     )

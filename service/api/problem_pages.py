@@ -56,10 +56,10 @@ class ProblemType(BaseModel, json_schema_extra=_examples):
 
     type: str = Field(description="The last part of `type` in a problem document", examples=["job-conflict"])
     title: str = Field(description="What happened")
-    why: str = Field(description="Why it happens")
+    why: str = Field(description="Why such a problem occurs")
     hint: str = Field(description="What to do")
     status: int | None = Field(
-        description="HTTP status of such an answer; null for a type that only the `error` of a job has"
+        description="HTTP status of an answer with such a problem; null for a type that only the `error` of a job has"
     )
     example: dict[str, Any] = Field(description="A problem document of this type")
 

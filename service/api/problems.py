@@ -35,7 +35,7 @@ from service.model.errors import (
 
 class FieldError(BaseModel):
     field: str = Field(description="Name of the member or parameter, as a path", examples=["params.num_buckets"])
-    message: str = Field(description="What is wrong with it", examples=["must be greater than 0"])
+    message: str = Field(description="What is wrong with the value", examples=["must be greater than 0"])
 
 
 class ProblemDocument(BaseModel):

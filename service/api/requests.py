@@ -166,7 +166,7 @@ class FlinkIn(Request):
     rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=HTTP_URL)] = Field(
         examples=["http://flink-jobmanager:8081"]
     )
-    job: Word = Field(description="Its name (`pipeline.name`) or its id", examples=["orders-ingest"])
+    job: Word = Field(description="Name of the Flink job (`pipeline.name`), or its id", examples=["orders-ingest"])
     savepoint_folder: Public | None = Field(
         None, description="Default: `execution.checkpointing.savepoint-dir` of the cluster", examples=["s3://lake/sp"]
     )

@@ -86,7 +86,7 @@ class OutcomeOut(BaseModel):
     jobs: int = Field(description="Jobs that succeeded", examples=[412])
     seconds: float = Field(description="Seconds that workers spent on these jobs", examples=[5400.0])
     gb_hours: float = Field(description="This time in hours, times the memory of a slot in GiB", examples=[3.0])
-    rewritten_bytes: int = Field(description="Bytes that they wrote into base files", examples=[53687091200])
+    rewritten_bytes: int = Field(description="Bytes that the jobs wrote into base files", examples=[53687091200])
     read_overhead: float | None = Field(
         description="The read overhead of all tables together, as the value that was not exceeded in 95 % of the "
         "time; null if nothing is known",

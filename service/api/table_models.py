@@ -32,9 +32,9 @@ class ClockSetBackOut(BaseModel):
 
     instant: str = Field(examples=["20260101115508123"])
     after: str = Field(description="The instant that had completed before", examples=["20260101120003456"])
-    seconds: float = Field(description="How much earlier it is", examples=[295.3])
-    since: datetime = Field(description="When the first one appeared", examples=["2026-01-01T12:00:08Z"])
-    instants: int = Field(description="How many there are", examples=[1])
+    seconds: float = Field(description="How much earlier the instant is", examples=[295.3])
+    since: datetime = Field(description="When the first such instant appeared", examples=["2026-01-01T12:00:08Z"])
+    instants: int = Field(description="Number of such instants", examples=[1])
 
 
 class ClockOut(BaseModel):
@@ -57,7 +57,7 @@ class ClockOut(BaseModel):
     )
     samples: int = Field(description="Number of commits by this clock", examples=[3])
     disagreement: ClockDisagreementOut | None = Field(
-        description="Two clocks, if writers use both in turn; jobs that write are refused then"
+        description="Two clocks, if writers use both in turn; then jobs that write are refused"
     )
     set_back: ClockSetBackOut | None = Field(
         default=None, description="Set if a clock was set back in the last two days, so that rows may be lost"
@@ -73,14 +73,16 @@ class IndexOut(BaseModel):
 class LockOut(BaseModel):
     provider: str = Field(description="`filesystem`, `zookeeper`, or a LockProvider class", examples=["filesystem"])
     options: dict[str, str] = Field(description="The provider's options, secrets masked", examples=[{}])
-    wait_seconds: float | None = Field(description="How long a job waits for it; null for the service's setting")
+    wait_seconds: float | None = Field(description="How long a job waits for the lock; null for the service's setting")
 
 
 class FlinkOut(Shown):
     rest_url: str
     job: str = Field(description="Name or id of the job", examples=["orders-ingest"])
-    savepoint_folder: str | None = Field(description="Folder of its savepoints; null for the cluster's own")
-    restart: FlinkRestart = Field(description="How it is started again after each stop", examples=["from-savepoint"])
+    savepoint_folder: str | None = Field(description="Folder of the Flink job's savepoints; null for the cluster's own")
+    restart: FlinkRestart = Field(
+        description="How the Flink job is started again after each stop", examples=["from-savepoint"]
+    )
 
 
 class SightingOut(Shown, declared=Sighting):

@@ -126,7 +126,7 @@ class DeliveryAttemptOut(Declared, declared=SendResult):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
     response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
-    retry_at: datetime | None = Field(description="When it is tried again; null if it is not")
+    retry_at: datetime | None = Field(description="When the next attempt is due; null if there is none")
 
     @classmethod
     def of(cls, attempt: DeliveryAttempt) -> DeliveryAttemptOut:
@@ -153,7 +153,7 @@ class BlockedOut(BaseModel):
     """A delivery that has failed and will be tried again. Events of the same table wait behind it."""
 
     delivery: DeliveryOut = Field(description="The delivery")
-    waiting_behind: int = Field(description="Number of deliveries that wait for it", examples=[17])
+    waiting_behind: int = Field(description="Number of deliveries that wait for this one", examples=[17])
 
 
 class WebhookDetail(WebhookOut):

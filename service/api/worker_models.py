@@ -40,7 +40,7 @@ class LogLineIn(BaseModel):
         ge=0, lt=10**9, description="Number of the line within the attempt, so that a repeated line is stored once"
     )
     at: AwareDatetime = Field(ge="1970-01-01T00:00:00Z", lt="3000-01-01T00:00:00Z")
-    level: LogLevel = Field(description="How serious it is")
+    level: LogLevel = Field(description="How serious the line is")
     logger: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_shortened)] = Field(
         description="The module of the worker, or the Java class; only the end of a long name is stored"
     )
@@ -110,12 +110,12 @@ class WorkerInfoIn(_FromWorker):
 
     version: Word | None = None
     master: Word | None = None
-    slots: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that it runs at once", examples=[1])
+    slots: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that the worker runs at once", examples=[1])
     spare_slots: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="Submitted jobs that it may run in addition when all its slots are taken",
+        description="Submitted jobs that the worker may run in addition when all its slots are taken",
         examples=[1],
     )
     driver_memory: Word | None = None
@@ -126,7 +126,7 @@ class WorkerInfoIn(_FromWorker):
     executors: int | None = Field(None, ge=0, le=1_000_000, description="Executors of its Spark application")
     spark_conf: Options = Field(
         default_factory=dict,
-        description="Options of Spark that it was given",
+        description="Options of Spark that the worker was given",
         examples=[{"spark.executor.memory": "4g"}],
     )
     error: ProblemIn | None = None
@@ -136,7 +136,7 @@ class WorkerInfoIn(_FromWorker):
     ui_url: Annotated[str, StringConstraints(pattern=WEB_URL)] | None = Field(
         None, description="Address of Spark's UI, if it has one", examples=["http://10.0.0.7:4040"]
     )
-    read_rates: ReadRatesIn | None = Field(None, description="What reads cost on its machine")
+    read_rates: ReadRatesIn | None = Field(None, description="What reads cost on the worker's machine")
 
 
 _WorkerId = Annotated[
@@ -233,4 +233,4 @@ class HeartbeatOut(BaseModel):
 
 class ReportOut(BaseModel):
     state: JobState = Field(description="New state of the job; `queued` if it will be retried")
-    next: LeaseOut | None = Field(None, description="The next job, if the report asks for it and one is due")
+    next: LeaseOut | None = Field(None, description="The next job, if the report asks for one and a job is due")

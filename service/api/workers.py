@@ -39,8 +39,10 @@ class WorkerOut(BaseModel):
     id: str = Field(description="Id that the worker has given itself", examples=["host-4711-1f0c2a"])
     version: str | None
     master: str | None
-    slots: int | None = Field(description="Jobs that it runs at once")
-    spare_slots: int = Field(description="Submitted jobs that it may run in addition when all its slots are taken")
+    slots: int | None = Field(description="Jobs that the worker runs at once")
+    spare_slots: int = Field(
+        description="Submitted jobs that the worker may run in addition when all its slots are taken"
+    )
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(
@@ -50,7 +52,7 @@ class WorkerOut(BaseModel):
     )
     executors: int | None = Field(description="Executors of its Spark application; null if its driver runs the tasks")
     spark_conf: dict[str, str] = Field(
-        description="Options of Spark that it was given, and those of its resources; secrets are masked",
+        description="Spark options of the worker, and those of its resources; secrets are masked",
         examples=[{"spark.executor.memory": "4g"}],
     )
     error: JobProblem | None = Field(description="Why Spark did not start")
@@ -61,8 +63,8 @@ class WorkerOut(BaseModel):
         examples=[{"scan_seconds_per_gib": 4.0, "merge_seconds_per_gib": 40.0}],
     )
     first_seen: datetime
-    last_seen: datetime = Field(description="When it last called, exact to a few seconds")
-    job_ids: list[str] = Field(description="Jobs that it has leased")
+    last_seen: datetime = Field(description="When the worker last called, exact to a few seconds")
+    job_ids: list[str] = Field(description="Jobs that the worker has leased")
 
     @classmethod
     def of(cls, worker: Worker) -> WorkerOut:

@@ -14,9 +14,9 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """The object that has the problem."""
 
     type: ObjectType
-    """What it is"""
+    """Type of the object"""
     id: str
-    """Its id; for a worker group, its name"""
+    """Id of the object; for a worker group, its name"""
     name: str
     """Its name"""
 
@@ -25,7 +25,7 @@ class AcknowledgementIn(Model, frozen=True, kw_only=True):
     """How long a problem is acknowledged, and why."""
 
     until: datetime | UnsetType | None = UNSET
-    """When it ends, if the problem has not ended before. Default: when the problem ends"""
+    """When the acknowledgement ends, unless the problem ends before. Default: when the problem ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
 
@@ -88,9 +88,9 @@ class AdviceList(Model, frozen=True, kw_only=True):
 
 class AdviceOut(Model, frozen=True, kw_only=True):
     computed_at: datetime
-    """When it was computed"""
+    """When the advice was computed"""
     state: AdviceState
-    """What has become of it"""
+    """State of the advice"""
     because: str
     """The advice with its figures, or why there is none"""
     setting: str | None
@@ -102,7 +102,7 @@ class AdviceOut(Model, frozen=True, kw_only=True):
     figures: dict[str, float]
     """Cost a day, now and with the new value"""
     changed_at: datetime | None
-    """When it was applied, dismissed or taken back"""
+    """When the advice was applied, dismissed or taken back"""
     table_id: str
     """Id of the table"""
     name: str
@@ -111,7 +111,7 @@ class AdviceOut(Model, frozen=True, kw_only=True):
 
 class AdvicePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only shows it"""
+    """`suggest` only shows what the mode `auto` would do"""
     read_overhead: float | UnsetType = UNSET
     """A read may cost this many times what it costs right after a compaction, or a merge of small files, in 95 %
     of the time
@@ -147,9 +147,9 @@ class AlertOut(Model, frozen=True, kw_only=True):
     title: str
     """What is wrong"""
     began_at: datetime
-    """When it was first reported"""
+    """When the alert was first reported"""
     problems: int
-    """Problems in it"""
+    """Number of problems in the alert"""
     names: list[str]
     """Objects that have the problem, at most 20"""
 
@@ -271,9 +271,9 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
 
 class AttemptOut(Model, frozen=True, kw_only=True):
     outcome: AttemptOutcome | None
-    """How it ended; null until then"""
+    """How the attempt ended; null until its end"""
     application_id: str | None
-    """Id of the Spark application that ran it"""
+    """Id of the Spark application that ran the attempt"""
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
@@ -490,7 +490,7 @@ class BlockedOut(Model, frozen=True, kw_only=True):
     delivery: DeliveryOut
     """The delivery"""
     waiting_behind: int
-    """Number of deliveries that wait for it"""
+    """Number of deliveries that wait for this one"""
 
 
 class BreakerOut(Model, frozen=True, kw_only=True):
@@ -505,7 +505,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     next_try_at: datetime
     """When an attempt may start again"""
     state: BreakerState
-    """`open`: the next attempt waits; `half_open`: it may start"""
+    """`open`: the next attempt waits; `half_open`: the next attempt may start"""
     slot_seconds: float
     """Seconds for which the failed attempts had a slot"""
     error: JobProblem | None
@@ -527,13 +527,13 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     kind: ProblemKind
     """Kind of job"""
     severity: Severity
-    """How serious it is"""
+    """How serious the problem is"""
     title: str
     """What is wrong, in the same words in every case"""
     since: datetime
-    """When it began, as exactly as this is known"""
+    """When the problem began, as exactly as this is known"""
     is_acknowledged: bool
-    """Whether somebody has acknowledged it"""
+    """Whether somebody has acknowledged the problem"""
     remedy: str
     """What to do"""
 
@@ -546,11 +546,11 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
     path: str | None
     """The file that was removed"""
     since: datetime | None
-    """Time at which it was taken"""
+    """Time at which the lock was taken"""
     held_seconds: float | None
     """For how long the lock was held"""
     holder: str | None
-    """Who held it, as far as it was known"""
+    """Who held the lock, as far as this was known"""
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
@@ -1271,7 +1271,7 @@ class BucketsOut(Model, frozen=True, kw_only=True):
     num_partitions: int
     """Number of partitions"""
     partitions: list[BucketsOfPartition]
-    """The largest ones"""
+    """The largest partitions"""
 
 
 class BudgetPolicyIn(Model, frozen=True, kw_only=True):
@@ -1295,7 +1295,7 @@ class BulkItem(Model, frozen=True, kw_only=True):
     job_id: str | None
     """The job that was submitted; null without one"""
     problem: BulkProblem | None
-    """Why it was refused; null otherwise"""
+    """Why the action was refused; null otherwise"""
 
 
 class BulkOut(Model, frozen=True, kw_only=True):
@@ -1365,15 +1365,15 @@ class CatalogFinding(Model, frozen=True, kw_only=True):
     kind: FindingKind
     """What differs"""
     action: Action
-    """What the rules of the catalog do about it"""
+    """The action that the rules of the catalog demand"""
     base_path: str | None
     """Its location in the catalog"""
     before: str | None
-    """Where it is registered, if it has moved or was dropped"""
+    """Where the table is registered, if it has moved or was dropped"""
     table_id: str | None
     """The registered table, if there is one"""
     is_done: bool
-    """Whether this sync has done it"""
+    """Whether this sync has carried out the action"""
     because: str | None
     """Why nothing is done"""
     owner: str | None
@@ -1402,7 +1402,7 @@ class CatalogOut(Model, frozen=True, kw_only=True):
     name: str
     """Its name"""
     kind: CatalogKind
-    """What it is"""
+    """Kind of the catalog"""
     address: str
     """Its address"""
     new: OnNew
@@ -1412,7 +1412,7 @@ class CatalogOut(Model, frozen=True, kw_only=True):
     dropped: OnDropped
     """What happens to tables that the catalog drops"""
     every_seconds: float
-    """How often it is synced"""
+    """Seconds between two syncs"""
     synced_at: datetime | None
     """When the last successful sync ended"""
     next_at: datetime | None
@@ -1464,7 +1464,7 @@ class ChangedSettingOut(Model, frozen=True, kw_only=True):
     setting: str
     """Name of the setting"""
     source: str
-    """The level that would set it"""
+    """The level that would set the value"""
     before: bool | float | str | list[dict[str, Any]] | None
     """Its value now"""
     after: bool | float | str | list[dict[str, Any]] | None
@@ -1491,7 +1491,7 @@ class Checks(Model, frozen=True, kw_only=True):
     """What `/readyz` has checked."""
 
     database: Check
-    """Whether it answers"""
+    """Whether the database answers"""
     scheduler: Check
     """The background tasks of this process"""
     workers: WorkersCheck
@@ -1661,7 +1661,7 @@ class ClockOut(Model, frozen=True, kw_only=True):
     samples: int
     """Number of commits by this clock"""
     disagreement: ClockDisagreementOut | None
-    """Two clocks, if writers use both in turn; jobs that write are refused then"""
+    """Two clocks, if writers use both in turn; then jobs that write are refused"""
     set_back: ClockSetBackOut | UnsetType | None = UNSET
     """Set if a clock was set back in the last two days, so that rows may be lost"""
 
@@ -1676,11 +1676,11 @@ class ClockSetBackOut(Model, frozen=True, kw_only=True):
     after: str
     """The instant that had completed before"""
     seconds: float
-    """How much earlier it is"""
+    """How much earlier the instant is"""
     since: datetime
-    """When the first one appeared"""
+    """When the first such instant appeared"""
     instants: int
-    """How many there are"""
+    """Number of such instants"""
 
 
 class CloudEvent(Model, frozen=True, kw_only=True):
@@ -1695,7 +1695,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
     type: str
     """Type of the event"""
     time: datetime
-    """When it happened"""
+    """When the event happened"""
     sequence: str
     """Sorts in the order of the events"""
     datacontenttype: Literal["application/json"] = "application/json"
@@ -1897,7 +1897,7 @@ class Column(Model, frozen=True, kw_only=True):
     name: str
     """Name of the column"""
     type: str
-    """Its type, as Arrow spells it"""
+    """Type of the column, as Arrow spells it"""
 
 
 class CommitOut(Model, frozen=True, kw_only=True):
@@ -1910,21 +1910,21 @@ class CommitOut(Model, frozen=True, kw_only=True):
     completion_time: str | None
     """Null before table version 8, whose timelines do not contain it"""
     seen_at: datetime
-    """When a poll saw it"""
+    """When a poll saw the commit"""
     completed_at: datetime
-    """When it completed"""
+    """When the commit completed"""
     operation: str | None
     """Hudi's WriteOperationType; null if the instant has none"""
     rows_written: int | None
-    """Rows that it wrote"""
+    """Rows that the commit wrote"""
     rows_deleted: int | None
-    """Rows that it deleted"""
+    """Rows that the commit deleted"""
     bytes_written: int | None
-    """Bytes that it wrote"""
+    """Bytes that the commit wrote"""
     partitions: list[str]
-    """Partitions that it touched"""
+    """Partitions that the commit touched"""
     file_groups: int
-    """File groups that it touched"""
+    """File groups that the commit touched"""
     schema_changed: bool
     """Whether the schema differs from that of the previous commit"""
     is_news: bool
@@ -2124,7 +2124,7 @@ class CompletedOut(Model, frozen=True, kw_only=True):
 
 class ConsumerIn(Model, frozen=True, kw_only=True):
     instant: str
-    """The last commit that it has seen: `requested_time` of GET /v1/commits"""
+    """The last commit that the consumer has seen: `requested_time` of GET /v1/commits"""
 
 
 class ConsumerList(Model, frozen=True, kw_only=True):
@@ -2138,15 +2138,15 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     name: str
     """Name"""
     instant: str
-    """Requested time of the last commit that it has seen"""
+    """Requested time of the last commit that the consumer has seen"""
     seen_at: datetime
-    """When it reported last"""
+    """Time of its last report"""
     created_at: datetime
     """When it was created"""
     expires_at: datetime
-    """When files are no longer kept for it, unless it reports before"""
+    """When files are no longer kept for the consumer, unless it reports before"""
     stale: bool
-    """Whether it has not reported for too long, so that no files are kept for it"""
+    """Whether its last report is so old that no files are kept for it"""
 
 
 class ConsumerSeen(Model, frozen=True, kw_only=True):
@@ -2160,7 +2160,7 @@ class ConsumerSeen(Model, frozen=True, kw_only=True):
 
 class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
     thresholds; null: the thresholds apply
@@ -2264,11 +2264,11 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     because: str
     """The reason as a sentence"""
     first_at: datetime
-    """When it was first made"""
+    """Time at which the decision was first made"""
     last_at: datetime
-    """When it was last repeated; the figures are of this time"""
+    """Time of its last repetition; the figures are of this time"""
     count: int
-    """How often it was made in succession"""
+    """How often the decision was made in succession"""
     params: dict[str, Any]
     """Parameters of the job that was started or suggested"""
     wanted_since: datetime | None
@@ -2311,7 +2311,7 @@ class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     status: int | None
     """HTTP status; null without an answer, and for Kafka and mail"""
     error: str | None
-    """Why it failed; null for an answer of HTTP"""
+    """Why the attempt failed; null if there was an HTTP answer"""
     at: datetime
     """When"""
     milliseconds: int
@@ -2319,7 +2319,7 @@ class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     response: str
     """The beginning of the answer's body; for Kafka, partition and offset"""
     retry_at: datetime | None
-    """When it is tried again; null if it is not"""
+    """When the next attempt is due; null if there is none"""
 
 
 class DeliveryOut(Model, frozen=True, kw_only=True):
@@ -2620,7 +2620,7 @@ class Examination(Model, frozen=True, kw_only=True):
 
 class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
     thresholds; null: the thresholds apply
@@ -2670,7 +2670,7 @@ class FieldError(Model, frozen=True, kw_only=True):
     field: str
     """Name of the member or parameter, as a path"""
     message: str
-    """What is wrong with it"""
+    """What is wrong with the value"""
 
 
 class FiguresOut(Model, frozen=True, kw_only=True):
@@ -2832,7 +2832,7 @@ class FlinkIn(Model, frozen=True, kw_only=True):
     rest_url: str
     """Address of the cluster's REST API"""
     job: str
-    """Its name (`pipeline.name`) or its id"""
+    """Name of the Flink job (`pipeline.name`), or its id"""
     savepoint_folder: str | UnsetType | None = UNSET
     """Default: `execution.checkpointing.savepoint-dir` of the cluster"""
     restart: FlinkRestart | UnsetType = UNSET
@@ -2847,9 +2847,9 @@ class FlinkOut(Model, frozen=True, kw_only=True):
     job: str
     """Name or id of the job"""
     savepoint_folder: str | None
-    """Folder of its savepoints; null for the cluster's own"""
+    """Folder of the Flink job's savepoints; null for the cluster's own"""
     restart: FlinkRestart
-    """How it is started again after each stop"""
+    """How the Flink job is started again after each stop"""
 
 
 class FlinkRestart(Word):
@@ -2896,7 +2896,7 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     ends_at: datetime | None
     """Expected end of its attempt; null if the start is not known"""
     held_back_by: HeldBack | None
-    """Why a queued job is not due; null if it is"""
+    """Why a queued job is not due; null if the job is due"""
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -2930,13 +2930,13 @@ class FoundTable(Model, frozen=True, kw_only=True):
     table_version: int | None
     """Version in its properties"""
     state: FoundState
-    """Whether it is registered, can be registered, or is refused"""
+    """Whether the table is registered, can be registered, or is refused"""
     is_new: bool
-    """Whether this call has registered it"""
+    """Whether this call has registered the table"""
     table_id: str | None
-    """Null unless it is registered"""
+    """Null unless the table is registered"""
     reason: ReasonOut | None
-    """Why it is refused; null otherwise"""
+    """Why the table is refused; null otherwise"""
     owner: str | None
     """The owner that this search declares when it registers the table; a registered table keeps its own"""
     tags: dict[str, str]
@@ -2945,11 +2945,11 @@ class FoundTable(Model, frozen=True, kw_only=True):
 
 class FreezeIn(Model, frozen=True, kw_only=True):
     starts_at: datetime
-    """When it begins"""
+    """When the freeze begins"""
     ends_at: datetime
-    """When it ends, later than it begins"""
+    """When the freeze ends, later than `starts_at`"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
+    """Patterns of tables, as in policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2960,7 +2960,7 @@ class FreezeInCalendar(Model, frozen=True, kw_only=True):
     tables: int
     """Number of tables that match the freeze"""
     table_names: list[str]
-    """Names of the first of them"""
+    """Names of the first of these tables"""
 
 
 class FreezeList(Model, frozen=True, kw_only=True):
@@ -2972,15 +2972,15 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     name: str
     """Name of the freeze"""
     starts_at: datetime
-    """When it begins"""
+    """When the freeze begins"""
     ends_at: datetime
-    """When it ends"""
+    """When the freeze ends"""
     tables: list[str]
     """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """The reason, for other users"""
     set_by: str
-    """Who has set it"""
+    """Who has set the freeze"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -2999,9 +2999,9 @@ class GainOut(Model, frozen=True, kw_only=True):
     expected_seconds: float
     """Processor seconds that the job was expected to save each read"""
     saved_seconds: float | None
-    """Processor seconds that it has saved each read; null until the job has succeeded"""
+    """Processor seconds that the job has saved each read; null until the job has succeeded"""
     overhead_before: float
-    """Overhead of reads when it was queued"""
+    """Overhead of reads when the job was queued"""
     overhead_after: float | None
     """Overhead at the first poll after the job, which includes later writes"""
 
@@ -3060,7 +3060,7 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     needed: int
     """Number of buckets that is needed next"""
     needed_at: datetime | None
-    """When the largest bucket reaches its limit; null if that is years ahead"""
+    """When the largest bucket reaches its limit; null if that will take years"""
     in_90_days: int
     """Number of buckets that is needed in 90 days"""
     factor: int
@@ -3125,7 +3125,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     itself; `notice`: it can wait
     """
     since: datetime
-    """When it began, as exactly as this is known"""
+    """When the problem began, as exactly as this is known"""
     title: str
     """What is wrong"""
     detail: str
@@ -3145,7 +3145,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     about: AboutOut
     """The object that has the problem"""
     table_id: str | None
-    """Null unless it is about a table"""
+    """Null unless the problem is about a table"""
     action: ActionOut | None
     """A call of the API that applies the remedy; null if there is none"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
@@ -3185,7 +3185,7 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     id: str | None
     """Changes when another holder gets the lock, or when the same holder takes it again"""
     since: datetime | None
-    """Time at which it was taken; null if that is not known"""
+    """Time at which the lock was taken; null if not known"""
     holder: str | None
     """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
     ends_at: datetime | None
@@ -3197,21 +3197,21 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     detail: str | None
     """Why the state is unknown"""
     age_seconds: float | None
-    """Seconds since then"""
+    """Seconds since the lock was taken"""
     ending: str
     """How a lock of this provider ends if its holder never releases it"""
     break_after_seconds: float
-    """Age from which it may be broken"""
+    """Age from which the lock may be broken"""
     is_breakable: bool
     """Whether DELETE would break the lock now"""
     refusal: RefusalOut | None
-    """Why not; null if it is breakable"""
+    """Why the lock cannot be broken now; null if it can"""
     writers: list[WriterHeartbeatOut]
     """Heartbeats of writers, latest first; at most 100"""
     pending: list[PendingOut]
     """Pending instants of the table"""
     jobs: list[LockJobOut]
-    """Jobs of this service that may hold it or wait for it"""
+    """Jobs of this service that may hold the lock or wait for it"""
 
 
 class HistoryOut(Model, frozen=True, kw_only=True):
@@ -3304,7 +3304,7 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     because: str | None
     """The reason for closing it, and the user if a user closed it"""
     title: str
-    """What it means for readers"""
+    """What the incident means for readers"""
     detail: str
     """What is wrong in this case"""
     hint: str
@@ -3337,7 +3337,7 @@ class IndexChoiceOut(Model, frozen=True, kw_only=True):
     """Whether a bucket index would suit the table's writers."""
 
     kind: JobKind | None
-    """The job that would change the index; null if it may stay"""
+    """The job that would change the index; null if the index may stay"""
     upserts: int
     """Upserts of the last week, the latest 200 of them"""
     touched: float
@@ -3500,7 +3500,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
     not_before: datetime
-    """No worker gets it earlier"""
+    """No worker gets the job earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
     state: JobState
@@ -3512,11 +3512,11 @@ class JobDetail(Model, frozen=True, kw_only=True):
     lease_deadline: datetime | None
     """When the lease expires without a heartbeat"""
     instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
+    """Instants that the job's attempts created on the table's timeline"""
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     cancel_requested: bool
-    """Whether somebody has asked to cancel it"""
+    """Whether somebody has asked to cancel the job"""
     priority: int
     """Jobs with a higher priority start first"""
     worker_group: str
@@ -3524,17 +3524,17 @@ class JobDetail(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
-    """The caller that submitted it, or `policy`"""
+    """The caller that submitted the job, or `policy`"""
     retry_of: str | None
-    """The job that it repeats, which may have been deleted"""
+    """The job that this one repeats, which may have been deleted"""
     reason: str | None
-    """The reason, if a policy submitted it"""
+    """The reason, if a policy submitted the job"""
     leased_at: datetime | None
-    """When a worker last took it; null before"""
+    """When a worker last took the job; null before"""
     worth: float | None
-    """Processor seconds that readers have paid for its delay, per second of its work; null if unknown"""
+    """Processor seconds that readers have paid for the job's delay, per second of its work; null if unknown"""
     starts_by: datetime | None
-    """When it begins to go before other jobs, whatever these save"""
+    """When the job begins to go before other jobs, even if these save more"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -3546,7 +3546,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     worker_id: str | None
     """Id that the worker has given itself; null if no worker has the job"""
     progress: ProgressOut | None
-    """What it does now; null before it runs"""
+    """What the job does now; null before it runs"""
     verdict: JobVerdict | None
     """The result of a dry run: its plan is `ready`, the job would be `refused`, or there is `nothing_to_do`.
     Another job has a verdict only if it was refused or had nothing to do
@@ -3574,7 +3574,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
-    """How long it waited and worked; the sum is the time that it took"""
+    """How long the job waited and worked, and the sum of both"""
 
 
 class JobKind(Word):
@@ -3618,7 +3618,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
     not_before: datetime
-    """No worker gets it earlier"""
+    """No worker gets the job earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
     state: JobState
@@ -3630,11 +3630,11 @@ class JobOut(Model, frozen=True, kw_only=True):
     lease_deadline: datetime | None
     """When the lease expires without a heartbeat"""
     instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
+    """Instants that the job's attempts created on the table's timeline"""
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     cancel_requested: bool
-    """Whether somebody has asked to cancel it"""
+    """Whether somebody has asked to cancel the job"""
     priority: int
     """Jobs with a higher priority start first"""
     worker_group: str
@@ -3642,17 +3642,17 @@ class JobOut(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
-    """The caller that submitted it, or `policy`"""
+    """The caller that submitted the job, or `policy`"""
     retry_of: str | None
-    """The job that it repeats, which may have been deleted"""
+    """The job that this one repeats, which may have been deleted"""
     reason: str | None
-    """The reason, if a policy submitted it"""
+    """The reason, if a policy submitted the job"""
     leased_at: datetime | None
-    """When a worker last took it; null before"""
+    """When a worker last took the job; null before"""
     worth: float | None
-    """Processor seconds that readers have paid for its delay, per second of its work; null if unknown"""
+    """Processor seconds that readers have paid for the job's delay, per second of its work; null if unknown"""
     starts_by: datetime | None
-    """When it begins to go before other jobs, whatever these save"""
+    """When the job begins to go before other jobs, even if these save more"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -3664,7 +3664,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     worker_id: str | None
     """Id that the worker has given itself; null if no worker has the job"""
     progress: ProgressOut | None
-    """What it does now; null before it runs"""
+    """What the job does now; null before it runs"""
     verdict: JobVerdict | None
     """The result of a dry run: its plan is `ready`, the job would be `refused`, or there is `nothing_to_do`.
     Another job has a verdict only if it was refused or had nothing to do
@@ -3783,7 +3783,7 @@ class KeptOut(Model, frozen=True, kw_only=True):
     looked_at: datetime
     """Time of the last check"""
     week_percent: float
-    """Share of the last week for which it was kept"""
+    """Share of the last week for which the objective was kept"""
     budget_used: float
     """Share of the week's error budget that is used; above 1 the objective is not kept"""
     burn_hour: float
@@ -3904,7 +3904,7 @@ class LineageDatasetIn(Model, frozen=True, kw_only=True):
     namespace: str
     """Namespace of the dataset"""
     name: str
-    """Its name there"""
+    """Name of the dataset in the namespace"""
     facets: dict[str, Any] | UnsetType | None = UNSET
     """Facets of the dataset. Only `symlinks` is read: other names of the dataset"""
 
@@ -3953,9 +3953,9 @@ class ListedPolicyOut(Model, frozen=True, kw_only=True):
     updated_at: datetime
     """When it was last changed by a call"""
     tables: int
-    """Number of tables that have a setting from it"""
+    """Number of tables that have a setting from this policy"""
     table_names: list[str]
-    """Names of the first of them"""
+    """Names of the first of these tables"""
 
 
 class LockFound(Model, frozen=True, kw_only=True):
@@ -3996,9 +3996,9 @@ class LockJobOut(Model, frozen=True, kw_only=True):
     holds: bool
     """Whether the lock's file names this job as its owner; false for a lock without a file"""
     waits: bool
-    """Whether it waits for the lock, in its worker or in the queue"""
+    """Whether the job waits for the lock, in its worker or in the queue"""
     step: str | None
-    """What its worker does now"""
+    """What the job's worker does now"""
 
 
 class LockOut(Model, frozen=True, kw_only=True):
@@ -4007,7 +4007,7 @@ class LockOut(Model, frozen=True, kw_only=True):
     options: dict[str, str]
     """The provider's options, secrets masked"""
     wait_seconds: float | None
-    """How long a job waits for it; null for the service's setting"""
+    """How long a job waits for the lock; null for the service's setting"""
 
 
 class LockState(Word):
@@ -4032,15 +4032,15 @@ class LogLevel(Word):
 
 class LogLineOut(Model, frozen=True, kw_only=True):
     at: datetime
-    """When it was written, by the clock of the worker"""
+    """When the line was written, by the clock of the worker"""
     level: LogLevel
-    """How serious it is"""
+    """How serious the line is"""
     logger: str
     """The module of the worker, or the Java class"""
     message: str
     """The text, with the stack trace if there is one; without secrets"""
     attempt: int
-    """The attempt that wrote it"""
+    """The attempt that wrote the line"""
 
 
 class LogOutOut(Model, frozen=True, kw_only=True):
@@ -4086,7 +4086,7 @@ class MetadataTableOut(Model, frozen=True, kw_only=True):
     """
 
     read_at: datetime
-    """When it was read"""
+    """When the metadata table was read"""
     commits: int
     """Deltacommits since its last compaction"""
     base_files: int
@@ -4100,9 +4100,9 @@ class MetadataTableOut(Model, frozen=True, kw_only=True):
     pending: int
     """Pending instants on its own timeline"""
     pending_since: datetime | None
-    """When the first of them was requested; null without any"""
+    """When the first pending instant was requested; null without any"""
     missing: list[str]
-    """Completed commits of the table that it lacks"""
+    """Completed commits of the table that the metadata table lacks"""
     until: str
     """The latest completion of the table that `commits` counts"""
 
@@ -4188,9 +4188,9 @@ class NextJobOut(Model, frozen=True, kw_only=True):
     state: NextState
     """`running`, or `queued`; `waits`: it is due, but something blocks it; `suggested`: a person has to start it"""
     because: str | None
-    """The decision about it; null for a job that exists already"""
+    """The decision about the job; null for a job that exists already"""
     job_id: str | None
-    """Null if it does not exist yet"""
+    """Null if the job does not exist yet"""
 
 
 class NextState(Word):
@@ -4216,7 +4216,7 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it reports"""
+    """What the notification reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4230,7 +4230,7 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     time_zone: str
     """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
-    """When it sends a weekly report; null for none"""
+    """When the notification sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -4307,7 +4307,7 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it reports"""
+    """What the notification reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4321,7 +4321,7 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     time_zone: str
     """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
-    """When it sends a weekly report; null for none"""
+    """When the notification sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -4354,7 +4354,7 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it reports"""
+    """What the notification reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4368,7 +4368,7 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     time_zone: str
     """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
-    """When it sends a weekly report; null for none"""
+    """When the notification sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -4473,9 +4473,9 @@ class OpenWindowsOut(Model, frozen=True, kw_only=True):
     windows: list[WindowIn]
     """The windows of the policy"""
     tables: int
-    """Number of tables that have them"""
+    """Number of tables that have these windows"""
     table_names: list[str]
-    """Names of the first of them"""
+    """Names of the first of these tables"""
     spans: list[SpanOut]
     """Times in which at least one window is open, so that jobs may start"""
 
@@ -4515,7 +4515,7 @@ class OutcomesOutcomeOut(Model, frozen=True, kw_only=True):
     kept: KeptOut | None
     """Null without an objective, and before the first check"""
     gb_hours_of_day: float | None
-    """GB-hours of its jobs in 24 hours; null without `max_gb_hours_per_day`"""
+    """GB-hours of the table's jobs in 24 hours; null without `max_gb_hours_per_day`"""
     gains: list[GainOut]
     """The last jobs that make reads cheaper, the newest first"""
 
@@ -4736,15 +4736,15 @@ class PastJobOut(Model, frozen=True, kw_only=True):
     state: JobState
     """State"""
     dry_run: bool
-    """Whether it changes nothing"""
+    """Whether the job changes nothing"""
     verdict: JobVerdict | None
     """The same as in `GET /v1/jobs/{id}`"""
     created_at: datetime
-    """When it was submitted"""
+    """When the job was submitted"""
     started_at: datetime | None
-    """When its last attempt began; null before the first"""
+    """When the job's last attempt began; null before the first"""
     finished_at: datetime | None
-    """Null while it is active"""
+    """Null while the job is active"""
     error: str | None
     """The title of the error of its last attempt, even if the job is tried again"""
 
@@ -4826,7 +4826,7 @@ class PauseOut(Model, frozen=True, kw_only=True):
     since: datetime | UnsetType | None = UNSET
     """Since when"""
     by: str | UnsetType | None = UNSET
-    """Who paused them"""
+    """Who paused the jobs"""
     reason: str | UnsetType = UNSET
     """The given reason; may be empty"""
 
@@ -4837,15 +4837,15 @@ class PendingOut(Model, frozen=True, kw_only=True):
     state: str
     """`REQUESTED` or `INFLIGHT`"""
     heartbeat_at: datetime | None
-    """Last heartbeat of its writer, if it sends any"""
+    """Last heartbeat of its writer, if the writer sends any"""
     is_plan: bool
-    """Whether it is a scheduled compaction or clustering that can be executed"""
+    """Whether the instant is a scheduled compaction or clustering that can be executed"""
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
     requested_at: datetime | None
     """When it was requested"""
     age_seconds: float | None
-    """Time since it was requested"""
+    """Time since the instant was requested"""
     heartbeat_age_seconds: float | None
     """Time since the last heartbeat of its writer; null without any"""
 
@@ -5080,11 +5080,11 @@ class ProblemGroupOut(Model, frozen=True, kw_only=True):
     kinds: list[ProblemKind]
     """Kinds of the group's problems, by which `GET /v1/problems` lists them"""
     severity: Severity
-    """Severity of the most serious one"""
+    """Severity of the most serious problem"""
     title: str
     """What is wrong"""
     remedy: str
-    """What to do about the most serious one"""
+    """What to do about the most serious problem"""
     problems: int
     """Number of problems"""
     objects: int
@@ -5094,7 +5094,7 @@ class ProblemGroupOut(Model, frozen=True, kw_only=True):
     acknowledged: int
     """Number of these problems that somebody has acknowledged"""
     since: datetime
-    """When the oldest one began"""
+    """When the oldest problem began"""
 
 
 class ProblemKind(Word):
@@ -5146,11 +5146,11 @@ class ProblemType(Model, frozen=True, kw_only=True):
     title: str
     """What happened"""
     why: str
-    """Why it happens"""
+    """Why such a problem occurs"""
     hint: str
     """What to do"""
     status: int | None
-    """HTTP status of such an answer; null for a type that only the `error` of a job has"""
+    """HTTP status of an answer with such a problem; null for a type that only the `error` of a job has"""
     example: ProblemExample
     """A problem document of this type"""
 
@@ -5182,7 +5182,7 @@ class ProblemsOfTables(Model, frozen=True, kw_only=True):
     """
 
     until: datetime | UnsetType | None = UNSET
-    """When it ends, if the problem has not ended before. Default: when the problem ends"""
+    """When the acknowledgement ends, unless the problem ends before. Default: when the problem ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
     tables: list[str]
@@ -5287,7 +5287,7 @@ class RefusalOut(Model, frozen=True, kw_only=True):
     """The problem with which a request to break the lock would be refused now."""
 
     type: str
-    """Name of its type: GET /problems/{name} explains it"""
+    """Name of the problem's type: GET /problems/{name} explains it"""
     title: str
     """What is wrong, in the same words in every case"""
     detail: str
@@ -5353,7 +5353,7 @@ class RepairParams(Model, frozen=True, kw_only=True):
 
 class RepairPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum time from the end of one job to the start of the next"""
 
@@ -5492,7 +5492,7 @@ class RequestsBucketIndexIn(Model, frozen=True, kw_only=True):
 
 class ResizePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     split_bytes: int | UnsetType = UNSET
     """Parameter of the job"""
     merge_bytes: int | UnsetType = UNSET
@@ -6000,7 +6000,7 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     gb_hours: float
     """This time in hours, times the memory of a slot in GiB"""
     rewritten_bytes: int
-    """Bytes that they wrote into base files"""
+    """Bytes that the jobs wrote into base files"""
     read_overhead: float | None
     """The read overhead of all tables together, as the value that was not exceeded in 95 % of the time; null if
     nothing is known
@@ -6034,7 +6034,7 @@ class SizeClassOut(Model, frozen=True, kw_only=True):
     below_bytes: int | None
     """Null in the last class"""
     files: int
-    """Number of files in it"""
+    """Number of files in this class"""
 
 
 class SkippedFolder(Model, frozen=True, kw_only=True):
@@ -6065,7 +6065,7 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     last_commit: str | None
     """The last instant that wrote rows; null without any"""
     last_commit_at: datetime | None
-    """When it completed"""
+    """When that commit completed"""
     first_commit_at: datetime | None
     """When the first known commit completed"""
     small_file_bytes: int
@@ -6104,25 +6104,25 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
 
 class SnoozeIn(Model, frozen=True, kw_only=True):
     until: datetime
-    """When it ends"""
+    """When the snooze ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
 
 
 class SpanOut(Model, frozen=True, kw_only=True):
     starts_at: datetime
-    """When it begins"""
+    """Beginning of the span"""
     ends_at: datetime
-    """When it ends"""
+    """End of the span"""
 
 
 class SpentOut(Model, frozen=True, kw_only=True):
     """Seconds from the submission of the job to its end, or until now."""
 
     waited_seconds: float
-    """Before its first attempt and between attempts"""
+    """Time before the first attempt and between attempts"""
     worked_seconds: float
-    """In all of its attempts together"""
+    """Time in all attempts together"""
     took_seconds: float
     """Sum of both times"""
 
@@ -6160,7 +6160,7 @@ class SuggestionOut(Model, frozen=True, kw_only=True):
     table_name: str
     """Name of the table"""
     plans: int
-    """Plans that it has delegated"""
+    """Plans that the writer has delegated"""
     hint: str
     """The remedy"""
 
@@ -6324,9 +6324,9 @@ class SyncedTable(Model, frozen=True, kw_only=True):
 
 class TableAdviceOut(Model, frozen=True, kw_only=True):
     computed_at: datetime
-    """When it was computed"""
+    """When the advice was computed"""
     state: AdviceState
-    """What has become of it"""
+    """State of the advice"""
     because: str
     """The advice with its figures, or why there is none"""
     setting: str | None
@@ -6338,7 +6338,7 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     figures: dict[str, float]
     """Cost a day, now and with the new value"""
     changed_at: datetime | None
-    """When it was applied, dismissed or taken back"""
+    """When the advice was applied, dismissed or taken back"""
     table_id: str
     """Id of the table"""
     name: str
@@ -6513,9 +6513,9 @@ class TableRow(Model, frozen=True, kw_only=True):
     tags: dict[str, str]
     """The table's tags"""
     table_type: str | None
-    """Null if it was not detected"""
+    """Null if the type was not detected"""
     table_version: int | None
-    """Null if it was not detected"""
+    """Null if the version was not detected"""
     declared_buckets: int | None
     """Number of buckets in the writers' options; null without a bucket index"""
     buckets: int | None
@@ -6523,11 +6523,11 @@ class TableRow(Model, frozen=True, kw_only=True):
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
     health: Health | None
-    """The severity of its most serious problem; `healthy` without any; null if `as_of` is null"""
+    """Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int
-    """All of them"""
+    """Number of the table's problems"""
     warnings: list[str]
     """Found when the table was last examined, at most 10"""
     incidents: IncidentCounts
@@ -6535,7 +6535,7 @@ class TableRow(Model, frozen=True, kw_only=True):
     backlog: BacklogOut | None
     """Null before the first poll"""
     last_commit_at: datetime | None
-    """Null if there is none, or before the first poll"""
+    """Null before the first poll, or if there is no commit"""
     log_ratio: float | None
     """Log bytes divided by base bytes; null without base files"""
     log_ratios: list[float]
@@ -6825,7 +6825,7 @@ class WatchOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table."""
 
     next_poll_at: datetime
-    """When it is polled next"""
+    """Time of the next poll"""
     looked_at: datetime | None
     """Time of the last poll that found the timeline changed"""
     gap_at: datetime | None
@@ -6863,11 +6863,11 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     id: str
     """Id of the webhook"""
     url: str
-    """Complete for admins only, because many services accept any caller that knows it"""
+    """Complete for admins only, because many services accept any caller that knows their URL"""
     old_secret_until: datetime | None
     """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
+    """Why nothing is sent; null if the webhook is enabled"""
     disabled_at: datetime | None
     """Since when nothing is sent"""
     failing_since: datetime | None
@@ -6900,11 +6900,11 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     id: str
     """Id of the webhook"""
     url: str
-    """Complete for admins only, because many services accept any caller that knows it"""
+    """Complete for admins only, because many services accept any caller that knows their URL"""
     old_secret_until: datetime | None
     """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
+    """Why nothing is sent; null if the webhook is enabled"""
     disabled_at: datetime | None
     """Since when nothing is sent"""
     failing_since: datetime | None
@@ -6952,11 +6952,11 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the webhook"""
     url: str
-    """Complete for admins only, because many services accept any caller that knows it"""
+    """Complete for admins only, because many services accept any caller that knows their URL"""
     old_secret_until: datetime | None
     """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
+    """Why nothing is sent; null if the webhook is enabled"""
     disabled_at: datetime | None
     """Since when nothing is sent"""
     failing_since: datetime | None
@@ -6992,7 +6992,7 @@ class WebhookPage(Model, frozen=True, kw_only=True):
 
 class WebhookSummary(Model, frozen=True, kw_only=True):
     total: int
-    """All of them"""
+    """Number of webhooks"""
     failing: int
     """Enabled webhooks whose last delivery failed"""
     disabled: int
@@ -7018,11 +7018,11 @@ class WindowIn(Model, frozen=True, kw_only=True):
     """
 
     start: str
-    """Time of day at which it opens"""
+    """Time of day at which the window opens"""
     end: str
-    """Time of day at which it closes, on the next day if it is not later"""
+    """Time of day at which the window closes; the next day, unless later than `start`"""
     days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] | UnsetType = UNSET
-    """Days on which it opens; all if left out"""
+    """Days on which the window opens; all if left out"""
 
 
 class WithheldPartition(Model, frozen=True, kw_only=True):
@@ -7087,9 +7087,9 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     master: str | None
     """Spark master"""
     slots: int | None
-    """Jobs that it runs at once"""
+    """Jobs that the worker runs at once"""
     spare_slots: int
-    """Submitted jobs that it may run in addition when all its slots are taken"""
+    """Submitted jobs that the worker may run in addition when all its slots are taken"""
     driver_memory: str | None
     """Memory of its driver"""
     group: str
@@ -7101,7 +7101,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     executors: int | None
     """Executors of its Spark application; null if its driver runs the tasks"""
     spark_conf: dict[str, str]
-    """Options of Spark that it was given, and those of its resources; secrets are masked"""
+    """Spark options of the worker, and those of its resources; secrets are masked"""
     error: JobProblem | None
     """Why Spark did not start"""
     application_id: str | None
@@ -7113,9 +7113,9 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
-    """When it last called, exact to a few seconds"""
+    """When the worker last called, exact to a few seconds"""
     job_ids: list[str]
-    """Jobs that it has leased"""
+    """Jobs that the worker has leased"""
 
 
 class WorkerState(Word):
@@ -7169,9 +7169,9 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     job_id: str | None
     """The job of this service to which the instant belongs"""
     heartbeat_age_seconds: float
-    """Seconds since then"""
+    """Seconds since the last heartbeat"""
     is_alive: bool
-    """Whether it is less than five minutes old"""
+    """Whether the last heartbeat is less than five minutes old"""
 
 
 class WriterOption(Model, frozen=True, kw_only=True):
