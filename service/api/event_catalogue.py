@@ -43,7 +43,7 @@ _PROBLEM = part(
 _TABLE = part(TableOut, "id", "name", "base_path")
 _WEBHOOK = part(WebhookOut, "id", "description")
 _MESSAGE = object_of(
-    key=_text("The alert that it is about", "groundskeeper-3b0f2a9d5e7b1c44"),
+    key=_text("Key of the alert", "groundskeeper-3b0f2a9d5e7b1c44"),
     state={"type": "string", "enum": [each.value for each in MessageState]},
     kind=_text("Kind of problem", "lock-awaited"),
     severity=_text("Severity of the most serious problem", "warning"),
@@ -56,7 +56,7 @@ _MESSAGE = object_of(
         "description": "The first problems, each with `name`, `detail`, `command` and `link`",
         "examples": [[{"name": "orders", "detail": "", "command": "", "link": None}]],
     },
-    count={"type": "integer", "minimum": 1, "description": "Problems in all", "examples": [40]},
+    count={"type": "integer", "minimum": 1, "description": "Number of all problems", "examples": [40]},
     consequence=_text("What happens if nobody does anything", ""),
     remedy=_WHAT_TO_DO,
     ended_at=or_null({"type": "string", "format": "date-time"}),
@@ -69,7 +69,10 @@ _MESSAGE = object_of(
         "examples": [[]],
     },
 )
-_NOTIFICATION = object_of(id=_text("Id of its webhook", "wh_5d0c9b8a7f6e4d3c"), name=_text("Its name", "on-call"))
+_NOTIFICATION = object_of(
+    id=_text("Id of the notification's webhook", "wh_5d0c9b8a7f6e4d3c"),
+    name=_text("Name of the notification", "on-call"),
+)
 _HAND_OVER = part(
     HandOverOut, "state", "since", "deadline", "by", "savepoint", "restart", "detail", what_to_do=_WHAT_TO_DO
 )
@@ -95,20 +98,20 @@ _COMMIT = part(
     partitions={
         "type": "array",
         "items": {"type": "string"},
-        "description": "The first 100 partitions that it touched",
+        "description": "The first 100 partitions that the commit touched",
         "examples": [["region=eu/dt=2026-01-01"]],
     },
     partition_count={
         "type": "integer",
         "minimum": 0,
-        "description": "Number of partitions that it touched",
+        "description": "Number of partitions that the commit touched",
         "examples": [1],
     },
 )
 _SUGGESTION = part(
     PlanOut,
     *("base_path", "table_name", "service"),
-    instants={"type": "array", "items": _INSTANT, "description": "The pending plans that its writer delegates"},
+    instants={"type": "array", "items": _INSTANT, "description": "The pending plans that the writer delegates"},
     what_to_do=_text("What to do, in words", SUGGESTION),
 )
 _ADVICE = part(AdviceOut, "because", "setting", "before", "after", "figures")
@@ -120,7 +123,7 @@ _OPEN_PROBLEM = part(
     HealthProblemOut,
     *("id", "kind", "severity", "about", "since", "title", "detail", "consequence", "remedy", "command", "evidence"),
     "action",
-    opened_at={"type": "string", "format": "date-time", "description": "When it was found"},
+    opened_at={"type": "string", "format": "date-time", "description": "Time at which the incident was found"},
     resolved_at=or_null({"type": "string", "format": "date-time"}),
 )
 _OPEN_COUNTS = {

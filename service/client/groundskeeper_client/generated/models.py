@@ -279,9 +279,9 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     worker_id: str
     """Id that the worker has given itself; null if no worker has the job"""
     started_at: datetime
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     ended_at: datetime | None
-    """When it ended; null until then"""
+    """Time of the end; null until then"""
     error: JobProblem | None
     """What went wrong; null if nothing went wrong"""
     spark_url: str | None
@@ -366,7 +366,7 @@ class AuditPage(Model, frozen=True, kw_only=True):
     items: list[AuditEntryOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class AuditParams(Model, frozen=True, kw_only=True):
@@ -1107,7 +1107,7 @@ class BucketOut(Model, frozen=True, kw_only=True):
     bytes: int
     """Size in bytes"""
     rows: int | None
-    """Number of rows; null if it is not known"""
+    """Number of rows; null if not known"""
 
 
 class BucketResizeIn(Model, frozen=True, kw_only=True):
@@ -1254,7 +1254,7 @@ class BucketsOfPartition(Model, frozen=True, kw_only=True):
     bytes: int
     """Size in bytes"""
     rows: int | None
-    """Number of rows; null if it is not known"""
+    """Number of rows; null if not known"""
     skew: float | None
     """Size of the largest bucket divided by the mean of all, including empty ones; 1 is even"""
     buckets: list[BucketOut]
@@ -1642,7 +1642,7 @@ class ClockDisagreementOut(Model, frozen=True, kw_only=True):
     other_seconds: float
     """Offset of the other clock from UTC"""
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
 
 
 class ClockOut(Model, frozen=True, kw_only=True):
@@ -1939,7 +1939,7 @@ class CommitPage(Model, frozen=True, kw_only=True):
     items: list[CommitOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class CompactionEngine(Word):
@@ -2142,7 +2142,7 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     seen_at: datetime
     """Time of its last report"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     expires_at: datetime
     """When files are no longer kept for the consumer, unless it reports before"""
     stale: bool
@@ -2287,7 +2287,7 @@ class DecisionPage(Model, frozen=True, kw_only=True):
     items: list[DecisionOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class DelegatedService(Word):
@@ -2313,7 +2313,7 @@ class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     error: str | None
     """Why the attempt failed; null if there was an HTTP answer"""
     at: datetime
-    """When"""
+    """Time"""
     milliseconds: int
     """Until the status arrived, or the attempt was given up"""
     response: str
@@ -2336,9 +2336,9 @@ class DeliveryOut(Model, frozen=True, kw_only=True):
     table_id: str | None
     """Id of the table"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     ended_at: datetime | None
-    """When it ended; null until then"""
+    """Time of the end; null until then"""
     attempts: list[DeliveryAttemptOut]
     """All attempts, first to last"""
 
@@ -2347,7 +2347,7 @@ class DeliveryPage(Model, frozen=True, kw_only=True):
     items: list[DeliveryOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class DeliveryState(Word):
@@ -2982,9 +2982,9 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     set_by: str
     """Who has set the freeze"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class GainOut(Model, frozen=True, kw_only=True):
@@ -2995,7 +2995,7 @@ class GainOut(Model, frozen=True, kw_only=True):
     kind: JobKind
     """Kind of job"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     expected_seconds: float
     """Processor seconds that the job was expected to save each read"""
     saved_seconds: float | None
@@ -3087,7 +3087,7 @@ class HandOverOut(Model, frozen=True, kw_only=True):
     restart: FlinkRestart
     """The way in which Flink has to be started afterwards"""
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
 
 
 class HandOverState(Word):
@@ -3160,7 +3160,7 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
     counts: SeverityCounts
     """Numbers by severity, of all pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class HeldBack(Word):
@@ -3310,16 +3310,16 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     hint: str
     """The remedy"""
     opened_at: datetime
-    """When it was found"""
+    """Time at which the incident was found"""
     closed_at: datetime | None
-    """When it was closed; null while it is open"""
+    """Time at which the incident was closed; null while open"""
 
 
 class IncidentPage(Model, frozen=True, kw_only=True):
     items: list[IncidentOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class IncidentState(Word):
@@ -3554,11 +3554,11 @@ class JobDetail(Model, frozen=True, kw_only=True):
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     started_at: datetime | None
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     finished_at: datetime | None
-    """When it ended, in whatever way; null until then"""
+    """Time of the end, successful or not; null until then"""
     hand_over: HandOverOut | None
     """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -3672,11 +3672,11 @@ class JobOut(Model, frozen=True, kw_only=True):
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     started_at: datetime | None
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     finished_at: datetime | None
-    """When it ended, in whatever way; null until then"""
+    """Time of the end, successful or not; null until then"""
     hand_over: HandOverOut | None
     """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -3695,7 +3695,7 @@ class JobPage(Model, frozen=True, kw_only=True):
     items: list[JobOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class JobProblem(Model, frozen=True, kw_only=True):
@@ -3949,9 +3949,9 @@ class ListedPolicyOut(Model, frozen=True, kw_only=True):
     precedence: int
     """If two patterns match, the higher value wins"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     tables: int
     """Number of tables that have a setting from this policy"""
     table_names: list[str]
@@ -4246,9 +4246,9 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     sent_last_hour: int
     """Messages that count towards the limit"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     told: int
     """Number of open problems that were reported"""
     waiting: int
@@ -4337,9 +4337,9 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     sent_last_hour: int
     """Messages that count towards the limit"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class NotificationPut(Model, frozen=True, kw_only=True):
@@ -4384,9 +4384,9 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     sent_last_hour: int
     """Messages that count towards the limit"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     secret: str | None
     """Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"""
 
@@ -4810,9 +4810,9 @@ class PatternPolicyOut(Model, frozen=True, kw_only=True):
     precedence: int
     """If two patterns match, the higher value wins"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class PauseIn(Model, frozen=True, kw_only=True):
@@ -4824,7 +4824,7 @@ class PauseOut(Model, frozen=True, kw_only=True):
     paused: bool
     """Whether automatic jobs are paused on all tables"""
     since: datetime | UnsetType | None = UNSET
-    """Since when"""
+    """Beginning of this state"""
     by: str | UnsetType | None = UNSET
     """Who paused the jobs"""
     reason: str | UnsetType = UNSET
@@ -4843,7 +4843,7 @@ class PendingOut(Model, frozen=True, kw_only=True):
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
     requested_at: datetime | None
-    """When it was requested"""
+    """Time of the request"""
     age_seconds: float | None
     """Time since the instant was requested"""
     heartbeat_age_seconds: float | None
@@ -4888,16 +4888,16 @@ class PlanOut(Model, frozen=True, kw_only=True):
     username: str | None
     """User that the writer names"""
     requested_at: datetime
-    """When it was requested"""
+    """Time of the request"""
     ended_at: datetime | None
-    """When it ended; null until then"""
+    """Time of the end; null until then"""
 
 
 class PlanPage(Model, frozen=True, kw_only=True):
     items: list[PlanOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class PlanState(Word):
@@ -5458,7 +5458,7 @@ class ReportGroup(Model, frozen=True, kw_only=True):
 
 class ReportReportOut(Model, frozen=True, kw_only=True):
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
     until: datetime
     """The end of the period"""
     by: GroupBy
@@ -5734,7 +5734,7 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """The state at one time. Between two samples nothing has changed, unless samples in between were deleted."""
 
     at: datetime
-    """When"""
+    """Time"""
     log_bytes: int
     """Size of the current log files, which wait for a compaction"""
     base_bytes: int
@@ -5907,7 +5907,7 @@ class ShadowOut(Model, frozen=True, kw_only=True):
     settings: PolicyIn
     """The members that were sent"""
     started_at: datetime
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     precedence: int
     """If two patterns match, the higher value wins"""
 
@@ -5920,9 +5920,9 @@ class SightingOut(Model, frozen=True, kw_only=True):
     evidence: str
     """What shows that the engine writes the table"""
     first_seen: datetime
-    """When it was first seen"""
+    """Time of the first sighting"""
     last_seen: datetime
-    """When it was last seen"""
+    """Time of the last sighting"""
 
 
 class SimulateIn(Model, frozen=True, kw_only=True):
@@ -6438,16 +6438,16 @@ class TableOut(Model, frozen=True, kw_only=True):
     clock: ClockOut | None
     """The writers' clock; null before the first poll"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class TablePage(Model, frozen=True, kw_only=True):
     items: list[TableOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class TableProfile(Model, frozen=True, kw_only=True):
@@ -6663,7 +6663,7 @@ class TimelineOut(Model, frozen=True, kw_only=True):
 
 class TrendOut(Model, frozen=True, kw_only=True):
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
     until: datetime
     """The end of the period"""
     step_seconds: int
@@ -6856,7 +6856,7 @@ class WebhookChange(Model, frozen=True, kw_only=True):
     headers: dict[str, str] | UnsetType | None = UNSET
     """Replaces all headers; a masked value stands for the stored one"""
     description: str | UnsetType | None = UNSET
-    """Free text of the caller that created it"""
+    """Free text of the creator"""
 
 
 class WebhookCreated(Model, frozen=True, kw_only=True):
@@ -6881,7 +6881,7 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of the caller that created it"""
+    """Free text of the creator"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6889,9 +6889,9 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     dead: int
     """Deliveries that were given up and not replayed"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     secret: str
     """Secret for checking signatures. Not shown again"""
 
@@ -6918,7 +6918,7 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of the caller that created it"""
+    """Free text of the creator"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6926,9 +6926,9 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     dead: int
     """Deliveries that were given up and not replayed"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     blocked: list[BlockedOut]
     """Deliveries that hold others up, the oldest event first; at most 20"""
 
@@ -6945,7 +6945,7 @@ class WebhookIn(Model, frozen=True, kw_only=True):
     headers: dict[str, str] | UnsetType = UNSET
     """Sent with every message, never shown again. To Kafka, `Authorization: Basic ...` logs in (SASL)"""
     description: str | UnsetType = UNSET
-    """Free text of the caller that created it"""
+    """Free text of the creator"""
 
 
 class WebhookOut(Model, frozen=True, kw_only=True):
@@ -6970,7 +6970,7 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of the caller that created it"""
+    """Free text of the creator"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6978,16 +6978,16 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     dead: int
     """Deliveries that were given up and not replayed"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class WebhookPage(Model, frozen=True, kw_only=True):
     items: list[WebhookOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class WebhookSummary(Model, frozen=True, kw_only=True):
@@ -7111,7 +7111,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     read_rates: dict[str, float] | None
     """Processor seconds that reads take on its machine, measured by the worker"""
     first_seen: datetime
-    """When it was first seen"""
+    """Time of the first sighting"""
     last_seen: datetime
     """When the worker last called, exact to a few seconds"""
     job_ids: list[str]
