@@ -1,5 +1,4 @@
-"""A table on the clock of a simulation. The same code as in the service decides about it, from the files that its
-commits and jobs have made."""
+"""A table on the clock of a simulation. The same code as in the service decides about the jobs of the table."""
 
 from __future__ import annotations
 
