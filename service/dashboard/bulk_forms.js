@@ -19,7 +19,7 @@ export class SettingForm {
     this.name = "compaction.commits";
     this.value = undefined;
     /** The changed values by name of the setting. A value is undefined if the setting is removed, so that weaker levels
-    * apply. */
+     * apply. */
     this.changes = new Map();
   }
 

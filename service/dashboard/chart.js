@@ -19,13 +19,13 @@ export function drawing(className, words, ...shapes) {
 }
 
 /** Returns a box from the top to the bottom of a drawing, or over a part of that height. The browser shows `words` when
-* the pointer is on the box. */
+ * the pointer is on the box. */
 export function box(className, x, width, words, { y = 0, height = HEIGHT } = {}) {
   return svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
 }
 
 /** Returns a line that keeps each value until the next one, and the area below the line. Points are [x, share of the
-* height]. */
+ * height]. */
 export function steps(points) {
   const corners = points.flatMap(([x, share], index) => {
     const y = round(HEIGHT * (1 - share));

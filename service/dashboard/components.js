@@ -22,7 +22,7 @@ export function card(key, title, ...children) {
 export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
 
 /** Returns the words for a job's state. A succeeded job may have the verdict that it would be refused or has nothing to
-* do: then the words are the verdict. */
+ * do: then the words are the verdict. */
 export function outcome({ state, verdict }) {
   return state === "succeeded" && ["refused", "nothing_to_do"].includes(verdict) ? verdict.replaceAll("_", " ") : state;
 }
@@ -42,7 +42,7 @@ export const dryRun = (job) => job.dry_run && h("span", { class: "tag" }, "dry r
 export const jobTitle = (job) => [jobLink(job, kindName(job.kind)), job.dry_run && " ", dryRun(job)];
 
 /** Returns the number of buckets in the writers' options. If a hashing config overrides that number, returns the number
-* that the files show. */
+ * that the files show. */
 export function bucketNumber({ index, profile }) {
   const { hashing_config: config, highest_bucket: highest } = profile.bucket_layout ?? {};
   return index && (config && highest != null ? Math.max(index.num_buckets, highest + 1) : index.num_buckets);

@@ -24,7 +24,7 @@ export function choicesOf({ lock, writers }) {
 }
 
 /** A page with a form that declares new tables. `draw(page)` returns its nodes below the title. `call` gets the form's
-* data, and whether the button "register" was pressed. Its result is shown by the page as `page.found`. */
+ * data, and whether the button "register" was pressed. Its result is shown by the page as `page.found`. */
 export function declaringPage(title, changed, { draw, call }) {
   const chosen = { lock: "filesystem", writers: "" };
   const set = (name) => (event) => {
@@ -94,8 +94,7 @@ export function text(name, more) {
 }
 
 /** Returns the buttons of a form: the first one shows what the service detects, the second one registers it. While a
- * call
-* runs, the first button has the words `busy`. */
+ * call runs, the first button has the words `busy`. */
 export function registerButtons(isSending, busy, words) {
   return h(
     "div",

@@ -22,8 +22,7 @@ export class Incidents {
   }
 
   /** Draws a notice for each kind of incident, and for each kind of damage. `jobs` are the active jobs; the commands
-   * come
-  * from `problems`. */
+   * come from `problems`. */
   draw(jobs, problems, changed) {
     const instants = this.every.filter((each) => REPAIRED.includes(each.kind)).map((each) => each.instant);
     return [...grouped(this.every)].map(([key, group]) => this.#notice(key, group, jobs, instants, problems, changed));

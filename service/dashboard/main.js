@@ -60,8 +60,8 @@ let said = null;
 const stream = new Stream(heard, turned);
 
 /** Views call this after an action, to load at once. `redraw` only redraws the known data. `go` changes the query of
-* the address. A text that a user types replaces the address, so that the browser's history gets no entry for each
-* letter. */
+ * the address. A text that a user types replaces the address, so that the browser's history gets no entry for each
+ * letter. */
 function changed(error) {
   if (error) {
     const dismiss = h("button", { type: "button", class: "small", onclick: () => show(notice) }, "Dismiss");
@@ -164,7 +164,7 @@ function follows(polled) {
 }
 
 /** Waits a moment before the first load, until the stream is open. Thus each change is either in the data or arrives as
-* an event. */
+ * an event. */
 function opened() {
   stream.open();
   isAwaited = true;
@@ -188,7 +188,7 @@ function heard(event) {
 }
 
 /** Loads the view again after an event. A view with the time of its data (`asOf`) is loaded until it shows the event's
-* consequences, but only a limited number of times; any other view is loaded once. */
+ * consequences, but only a limited number of times; any other view is loaded once. */
 function follow() {
   if (heardAt === null) return;
   // `asOf` is NaN until the service has computed the data for the first time.

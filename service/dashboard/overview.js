@@ -165,7 +165,7 @@ export function overview(changed, query = {}) {
 }
 
 /** Calls `action` after the browser has shown what is drawn now. A hidden page shows nothing, so `action` is called at
-* once. */
+ * once. */
 function afterFrame(action) {
   requestAnimationFrame(() => setTimeout(action));
   setTimeout(action, 100);

@@ -11,8 +11,7 @@ import { may } from "./role.js";
 const SERVICE = "v1/pause";
 
 /** Returns a notice of the pause; null without a pause. If `changed` is given, the notice has a button for operators
- * that
-* ends the pause. */
+ * that ends the pause. */
 export function pauseNotice({ paused, since, by, reason }, changed) {
   if (!paused) return null;
   return [

@@ -27,7 +27,7 @@ export class Problems {
   }
 
   /** Shows the most serious problem in full, and the others in one line each. If notices of incidents are above the
-  * problems (`isLed`), each problem has one line. `jobs` are the active jobs. */
+   * problems (`isLed`), each problem has one line. `jobs` are the active jobs. */
   draw(jobs, changed, { isLed = false } = {}) {
     if (!this.items) return null;
     if (!this.items.length) return h("p", { class: "problem good", "data-key": "verdict" }, h("strong", {}, "Nothing is wrong"), " that the service knows of.");

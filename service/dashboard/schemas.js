@@ -3,7 +3,7 @@
 import { SCHEMAS } from "./form_schemas.js";
 
 /** Returns the schemas of the members of a model by their names, without references. A member that may be null has
-* `isOptional`; a member that a request cannot leave out has `isRequired`. */
+ * `isOptional`; a member that a request cannot leave out has `isRequired`. */
 export const membersOf = (model) => membersIn(SCHEMAS[model]);
 
 /** Returns the schemas of the members of an object that is itself a member. */

@@ -31,7 +31,7 @@ export class Simulation {
   }
 
   /** Requests a simulation. `wanted` is the body of the call. The answer is dropped if there was another request
-  * meanwhile. */
+   * meanwhile. */
   async ask(wanted) {
     this.forget();
     this.asked = wanted;

@@ -24,8 +24,7 @@ export class Stream {
   }
 
   /** Opens the stream at its last position. After an interruption, the stream is opened again, until `close` is called
-   * or
-  * the session has ended. */
+   * or the session has ended. */
   open() {
     if (this.stopping) return;
     this.stopping = new AbortController();

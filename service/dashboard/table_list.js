@@ -16,8 +16,7 @@ const MANY_TIMES = 10;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /** The columns: the key, the heading, the order of tables that a click on the heading chooses, and the content for a
- * row.
-* The columns of owners and tags are shown only if a table has an owner or a tag. */
+ * row. The columns of owners and tags are shown only if a table has an owner or a tag. */
 const COLUMNS = [
   ["name", "Table", "name", name],
   ["owner", "Owner", null, ({ owner }) => h("span", { title: owner }, owner ?? "–")],

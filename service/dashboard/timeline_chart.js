@@ -93,8 +93,7 @@ function pending(instant, now) {
 }
 
 /** Returns the milliseconds between two instants of Hudi, which are local times of one zone. Returns null if an instant
- * is
-* not a time. */
+ * is not a time. */
 function apart(one, other) {
   const [from, to] = [one, other].map((text) => {
     const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})$/.exec(text);

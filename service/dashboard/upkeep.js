@@ -48,7 +48,7 @@ export class Upkeep {
 }
 
 /** The sections of the policy. Each has a heading, its name in the policy, and a function that describes the section
-* while it is switched on. `calendar` is the cron expression in words, if there is one. */
+ * while it is switched on. `calendar` is the cron expression in words, if there is one. */
 const SECTIONS = [
   ["Compaction", "compaction", compaction],
   ["Cleaning", "cleaning", (its, calendar) => `${calendar ?? thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`],

@@ -127,7 +127,7 @@ export function webhookPage(id, changed) {
 }
 
 /** Returns whether an attempt may happen at any moment. In this case the page is polled, because no events report
-* attempts. */
+ * attempts. */
 function isDue(delivery, hook) {
   if (delivery.state !== "pending") return false;
   const retry = delivery.attempts.at(-1)?.retry_at;
