@@ -24,7 +24,7 @@ class LearnedAmountOut(BaseModel):
 
     of: CostPart = Field(description="The part of the cost", examples=["seconds"])
     jobs: int = Field(
-        description="Number of attempts from which this is learned: the latest that succeeded and reported it",
+        description="Number of attempts from which the amount is learned: the latest that succeeded and reported it",
         examples=[200],
     )
     tables: int = Field(description="Number of tables of these attempts", examples=[31])
@@ -67,7 +67,7 @@ class LearnedCostOut(BaseModel):
     kind: JobKind
     dry_run: bool = Field(description="Whether this is the cost of dry runs")
     amounts: list[LearnedAmountOut] = Field(
-        description="The seconds of attempts, and as far as these report them CPU seconds and bytes"
+        description="The seconds of attempts; also CPU seconds and bytes, as far as attempts report them"
     )
 
     @classmethod

@@ -21,7 +21,13 @@ class CloudEvent(TypedDict):
     source: Annotated[str, Field(description="The service", examples=["/groundskeeper"])]
     type: Annotated[str, Field(description="Type of the event", examples=["commit.published"])]
     time: Annotated[datetime, Field(description="When the event happened")]
-    sequence: Annotated[str, Field(description="Sorts in the order of the events", examples=["00000000000000004711"])]
+    sequence: Annotated[
+        str,
+        Field(
+            description="Position of the event: as texts, positions sort in the order of the events",
+            examples=["00000000000000004711"],
+        ),
+    ]
     datacontenttype: Annotated[Literal["application/json"], Field(description="Media type of `data`")]
     subject: NotRequired[Annotated[str, Field(description="Id of the table", examples=["tbl_0f3c2a9d5e7b1c44"])]]
     data: Annotated[

@@ -33,7 +33,7 @@ class ProblemGroup(Documented):
     remedy: Annotated[str, Spec("What to do about the most serious problem", examples=("Compact the table.",))]
     problems: Annotated[int, Spec("Number of problems", examples=(7,))]
     objects: Annotated[int, Spec("Number of tables, workers or webhooks that have these problems", examples=(7,))]
-    names: Annotated[Sequence[str], Spec("Names of the first of these, at most 5", examples=(["orders"],))]
+    names: Annotated[Sequence[str], Spec("Names of the first of these objects, at most 5", examples=(["orders"],))]
     acknowledged: Annotated[int, Spec("Number of these problems that somebody has acknowledged", examples=(0,))]
     since: Annotated[datetime, Spec("When the oldest problem began")]
 

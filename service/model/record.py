@@ -25,7 +25,7 @@ class Row(Protocol):
 
 @dataclass(frozen=True)
 class Record:
-    """The base of such dataclasses. Annotations are read at run time."""
+    """The base of these dataclasses. Annotations are read at run time."""
 
     def to_row(self, *without: str) -> dict[str, Any]:
         """Returns the values of the columns, except those in `without`. Objects, enums and lists become JSON."""

@@ -1697,7 +1697,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
     time: datetime
     """When the event happened"""
     sequence: str
-    """Sorts in the order of the events"""
+    """Position of the event: as texts, positions sort in the order of the events"""
     datacontenttype: Literal["application/json"] = "application/json"
     """Media type of `data`"""
     subject: str | UnsetType = UNSET
@@ -3863,7 +3863,7 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     of: CostPart
     """The part of the cost"""
     jobs: int
-    """Number of attempts from which this is learned: the latest that succeeded and reported it"""
+    """Number of attempts from which the amount is learned: the latest that succeeded and reported it"""
     tables: int
     """Number of tables of these attempts"""
     per_job: float
@@ -3895,7 +3895,7 @@ class LearnedCostOut(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether this is the cost of dry runs"""
     amounts: list[LearnedAmountOut]
-    """The seconds of attempts, and as far as these report them CPU seconds and bytes"""
+    """The seconds of attempts; also CPU seconds and bytes, as far as attempts report them"""
 
 
 class LineageDatasetIn(Model, frozen=True, kw_only=True):
@@ -5090,7 +5090,7 @@ class ProblemGroupOut(Model, frozen=True, kw_only=True):
     objects: int
     """Number of tables, workers or webhooks that have these problems"""
     names: list[str]
-    """Names of the first of these, at most 5"""
+    """Names of the first of these objects, at most 5"""
     acknowledged: int
     """Number of these problems that somebody has acknowledged"""
     since: datetime
