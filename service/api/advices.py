@@ -79,7 +79,7 @@ def list_advice(
 
 @router.reader("GET /tables/{table_id}/advice", "Show the advice about a table and its index, and how its buckets grow")
 def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> TableAdviceOut:
-    """The `ETag` is that of the table's own policy, to which the advice is applied."""
+    """The `ETag` identifies the table's own policy, to which the advice is applied."""
     now = database.clock()
     with reading(database.engine) as connection:
         table = table_store.get(connection, table_id)
@@ -94,7 +94,7 @@ def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> 
 
 @router.operator("PUT /tables/{table_id}/advice", "Apply or dismiss the advice about a table", AdviceOutdatedError)
 def put_advice(table_id: TableId, wanted: AdviceIn, database: DatabaseDep) -> AdviceOut:
-    """The service takes applied advice back if its outcome within a week is worse than was foreseen."""
+    """The service takes applied advice back if its outcome within a week is worse than expected."""
     answer = adviser.apply if wanted.state is Answer.APPLIED else adviser.dismiss
     found = answer(database, table_id)
     with reading(database.engine) as connection:

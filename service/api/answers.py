@@ -1,8 +1,8 @@
-"""Answers of operations: models, which are made from objects with attributes of the same names, and lists and pages of
-models.
+"""Answers of operations: models, lists and pages. A model is made from an object that has attributes with the names of
+its members.
 
-The thread that executes the operation also writes the answer as JSON. FastAPI would write it in the event loop instead,
-while all other calls wait.
+The thread that executes the operation also writes the answer as JSON. FastAPI would write it in the event loop, where
+all other calls would have to wait meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Row = TypeVar("_Row")
 
 
 class _OfDeclaration(ModelMetaclass):
-    """Adds to a model the members of a record that are declared with a `Spec`."""
+    """Adds those members of a record to a model that are declared with a `Spec`."""
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], declared: type | None = None, **more: Any
@@ -84,8 +84,8 @@ class PageOf(ListOf[_Item]):
 
 
 def written(operation: Callable[..., Any], *, status: int) -> Callable[..., Any]:
-    """Returns the operation so that it answers with JSON; status and headers that the operation sets are kept. A
-    coroutine function answers in the event loop."""
+    """Returns a function that calls the operation and answers with JSON. Status and headers that the operation sets are
+    kept. If the operation is a coroutine function, the answer is written in the event loop."""
 
     def answer_with(found: Any, arguments: Mapping[str, Any]) -> Any:
         if found is None or isinstance(found, Response):

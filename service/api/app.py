@@ -78,7 +78,7 @@ request's header, if that has up to 128 letters, digits and `._:/+=@-`, or else 
 _TAGS = [
     {"name": "tables", "description": "Register Hudi tables and declare their writers."},
     {"name": "commits", "description": "The commits of the tables, and their current state."},
-    {"name": "incidents", "description": "Faults found on the tables, and how each one was resolved."},
+    {"name": "incidents", "description": "Faults that were found on tables, and how each one was resolved."},
     {"name": "problems", "description": "Everything that is wrong now, the most serious first, and what to do."},
     {"name": "writers", "description": "Hudi's commit callback, and the options that writers need."},
     {"name": "delegation", "description": "Hudi's protocol of a table service manager: writers delegate their plans."},
@@ -97,7 +97,7 @@ _TAGS = [
 ]
 
 
-# The path of a call is compared with one route after the other, so those of frequent calls come first.
+# The path of a call is compared with one route after the other, so the routes of frequent calls come first.
 _PARTS = (
     writers,
     worker,
@@ -147,7 +147,7 @@ def create_app(context: AppContext) -> FastAPI:
         openapi_tags=_TAGS,
         docs_url=None,
         redoc_url=None,
-        # A path with another slash at its end is not found, since a redirect would drop the body of a POST.
+        # A path with a further slash at its end is not found, because a redirect would drop the body of a POST.
         redirect_slashes=False,
     )
     database, monitoring, exposure = context.database, context.monitoring, context.exposure
@@ -162,7 +162,7 @@ def create_app(context: AppContext) -> FastAPI:
     audited = login.install(app) if context.identity else []
     docs.install(app)
     problems.install(app)
-    # Starlette runs the middleware in reverse order: the one added last comes first.
+    # Starlette runs middleware in reverse order: the one that was added last runs first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
     app.add_middleware(Authentication, database=database, exposure=exposure, identity=context.identity)
     app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, [*_ROUTES, *audited]))

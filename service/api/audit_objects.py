@@ -1,4 +1,4 @@
-"""The objects of the audit trail: their types, and the members of each that an entry keeps from before and after a
+"""The objects of the audit trail: their types, and the members of each object that an entry records before and after a
 call."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Reader = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 
 _OF_TABLE = {"profile", "incidents", "clock"}  # Members that are detected, not declared.
 _OF_JOB = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds", "state", "cancel_requested")
-# The pause is one for the whole installation; this is its id.
+# The whole installation has one pause, which has this id.
 _ONLY_ONE = "all"
 
 _BY_PATH = {
@@ -52,8 +52,8 @@ _BY_PATH = {
 
 
 def object_of(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns the type and the id of the object that a route is about; None if the call creates the object. `{x_id}` in
-    a path names an object of the type x."""
+    """Returns the type and the id of the object that a route is about; None if the call creates the object. In a path,
+    `{x_id}` names an object of the type x."""
     if path in _BY_PATH:
         kind, text = _BY_PATH[path]
         return kind, text.format(**values)
@@ -95,7 +95,7 @@ def settings_of(level: TableLevel | None) -> Mapping[str, Any] | None:
 
 
 def _table_lock(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
-    """Returns no members, because the lock is not in the database: the call itself states what the lock was."""
+    """Returns no members, because the lock is not in the database. The call itself states what the lock was."""
     return table_store.get(connection, table_id).name, None
 
 
@@ -118,7 +118,7 @@ def _shadow(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str 
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
     webhook = webhook_store.get(connection, webhook_id)
     # Members about deliveries are left out, because they change without a call. The path of the URL may be a
-    # credential, so only a digest of the URL shows that it changed.
+    # credential, so a digest of the URL is kept instead, which shows that the URL has changed.
     members = as_members(WebhookOut.of(webhook, cipher, {}, is_whole=False))
     for name in ("pending", "dead", "last_success_at", "failing_since"):
         del members[name]
@@ -130,7 +130,7 @@ def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tu
     webhook = webhook_store.get(connection, found.webhook_id)
     shown = as_members(NotificationOut.of(found, webhook, cipher, {}, found.updated_at))
     members = {each: shown[each] for each in (*NotificationIn.model_fields, "snoozed_until", "snoozed_because")}
-    # The digest shows that a secret changed, without the secret.
+    # The digest shows that a secret has changed, but does not reveal it.
     return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
 
 
@@ -160,7 +160,7 @@ def _delivery(connection: Connection, _: SecretCipher, delivery_id: str) -> tupl
     return found.event_type, {"webhook_id": found.webhook_id, "event_id": found.event_id, "state": found.state}
 
 
-# The members of these are JSON already, and FastAPI's encoder would take as long for them as all else.
+# The members of these objects are already JSON. FastAPI's encoder would take as long for them as everything else.
 _OF_MODELS: dict[str, Reader] = {
     "table": _table,
     "table-policy": _table_policy,

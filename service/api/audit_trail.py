@@ -29,7 +29,7 @@ from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError,
 log = logging.getLogger(__name__)
 
 _READING = {"detectTable", "evaluateTable"}
-# Operations that create an object below the one that their path names, which they do not change.
+# Operations that create an object below the object that their path names, and do not change the named object.
 _BELOW = {"submitJob"}
 _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 
@@ -154,7 +154,7 @@ class AuditTrail:
         """Writes the outcome of a call that has ended. An error is logged, so that the answer is still sent."""
         if self.is_complete(record, status, problem):
             return
-        # The transaction below must not be recorded as one of the call.
+        # The transaction below must not be recorded as a transaction of the call.
         accompanied = audit_record.current.set(None)
         try:
             self._end(record, status, problem)

@@ -28,7 +28,7 @@ from service.events.database import Database
 from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError
 from service.model.loopback import is_loopback
 
-# The spellings that a loopback host may have: fewer than RFC 3986 allows.
+# A loopback host may be spelled in these ways, which are fewer than RFC 3986 allows.
 _AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
 _JSON = re.compile(r"application/([a-z0-9.+-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
@@ -37,7 +37,7 @@ _LARGE_BYTES = 64 * 1024
 
 
 class Authentication:
-    """Refuses calls below /v1 and scrapes that lack a valid token. The endpoints find the caller in the request's
+    """Refuses scrapes and calls below /v1 that have no valid token. The endpoints find the caller in the request's
     state."""
 
     def __init__(self, app: ASGIApp, database: Database, exposure: Exposure, identity: Identity | None) -> None:
@@ -59,7 +59,7 @@ class Authentication:
                 await asyncio.sleep(self._failures.pause_after(_address(scope), time.monotonic()))
             headers = {"Connection": "close"} if _is_large(request) else {}
             if isinstance(error, UnauthenticatedError) and scope["path"].startswith(DELEGATION_PATH):
-                # The client sends its credentials only to a server that asks for Basic.
+                # Hudi's client sends its credentials only to a server that asks for Basic authentication.
                 headers["WWW-Authenticate"] = 'Basic realm="groundskeeper", charset="UTF-8"'
             await answer(error, instance=scope["path"], headers=headers)(scope, receive, send)
             return
@@ -122,7 +122,7 @@ def _identify(
         scheme, text = ("bearer", password) if password is not None else (scheme, text)
     claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None
     token = _token(exposure, tokens, claimed, reads=reads)
-    # Callers on other machines always need a token, and all callers still need one after the last one was revoked.
+    # Callers on other machines always need a token. If tokens were created and all were revoked, all callers need one.
     if token is None and identity is None and exposure.is_loopback and not tokens.exist(reads=reads):
         _refuse_foreign_host(request)
         _refuse_form(request)
@@ -195,8 +195,8 @@ def _delegating_writer(password: str | None, key: str) -> Caller:
 
 
 def _password(credentials: str) -> str | None:
-    """Returns the password of HTTP Basic authentication, the only credentials that Hudi's client for a table service
-    manager can send: its HTTP client makes them from the user info of the URI."""
+    """Returns the password of HTTP Basic authentication. Hudi's client for a table service manager can send no other
+    credentials: its HTTP client makes them from the user info of the URI."""
     try:
         _, colon, password = base64.b64decode(credentials.strip(), validate=True).decode().partition(":")
     except ValueError:
@@ -205,31 +205,32 @@ def _password(credentials: str) -> str | None:
 
 
 def _refuse_page(request: Request) -> None:
-    """Raises ForbiddenError if a web page of another site, port or subdomain has made the browser send this call: it
-    may be a GET that changes something, or carry the owner's cookie."""
+    """Raises ForbiddenError if a web page of another site, port or subdomain has made the browser send this call. Such
+    a call may be a GET that changes something, or may carry the user's cookie."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise ForbiddenError("A web page of another site may not make this call.", hint="Call it from the dashboard.")
 
 
 def _refuse_foreign_host(request: Request) -> None:
-    """Raises ForbiddenError if the request names another host than a loopback one: a web page can point its own host
-    name to 127.0.0.1, or make the owner's browser post a form there."""
-    # The headers are read themselves: `request.url` falls back to the address of the server if `Host` is not valid.
+    """Raises ForbiddenError if the request does not name a loopback host. Otherwise a web page could point its own host
+    name to 127.0.0.1, or make the user's browser post a form there."""
+    # The headers are read directly, because `request.url` has the address of the server if `Host` is not valid.
     hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
     named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
     if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
         raise ForbiddenError(
-            "Without tokens, a request must name a loopback host, and come from a page there if it comes from a page.",
-            hint="Call 127.0.0.1 or localhost, or make a token with `groundskeeper token create`.",
+            "Without tokens, a request must name a loopback host, and a web page that sends it must be from one.",
+            hint="Call 127.0.0.1 or localhost, or create a token with `groundskeeper token create`.",
         )
 
 
 def _refuse_form(request: Request) -> None:
-    """Raises MediaTypeError for a POST that is not JSON and may come from a page of another site: browsers send such a
-    POST without asking, but JSON and other methods only after a preflight, which the service never grants. They name
-    the page's origin in each POST, so one that has neither an origin nor a content type comes from a program. Calls of
-    the service's own pages may have another type, because the page of the API documentation sends none without a
-    body."""
+    """Raises MediaTypeError for a POST that is not JSON and may come from a page of another site.
+
+    Browsers send such a POST without asking. They send JSON, and other methods, only after a preflight, which the
+    service never grants. Browsers name the page's origin in each POST, so a POST with neither origin nor content type
+    comes from a program. The service's own pages may send other types, because the page of the API documentation sends
+    no type with a call without a body."""
     sent = request.headers
     origin = sent.get("origin", "").partition("://")[2]
     is_own = bool(origin) and origin == sent.get("host")

@@ -50,15 +50,15 @@ class Tables(Request):
 
 
 class SetOfTables(Tables):
-    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the acknowledgement of
-    its problems. `poll` reads its timeline now."""
+    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the acknowledgements of
+    the tables' problems. `poll` reads the tables' timelines now."""
 
     action: Literal["pause", "resume", "unacknowledge", "poll"]
 
 
 class ProblemsOfTables(Tables, AcknowledgementTerms):
-    """Acknowledges the present problems of each table until they end, become more serious, or a given time has come.
-    Earlier acknowledgements stay as they are."""
+    """Acknowledges the present problems of each table, until a problem ends or becomes more serious, or until a given
+    time. Earlier acknowledgements stay as they are."""
 
     action: Literal["acknowledge"]
 
@@ -76,8 +76,8 @@ class PolicyOfTables(Tables):
         list[Annotated[str, StringConstraints(max_length=100, pattern=SOME_TEXT)]], Field(max_length=200)
     ] = Field(
         default_factory=list,
-        description="Settings to remove, so that weaker levels apply again: `compaction.commits`, or all of "
-        "`compaction`",
+        description="Settings to remove, so that weaker levels apply again: for example `compaction.commits`, or all "
+        "of `compaction`",
         examples=[["clustering"]],
     )
 
@@ -127,13 +127,13 @@ class BulkItem(BaseModel):
     table_id: str = Field(description="Id of the table from the request", examples=["tbl_0f3c2a9d5e7b1c44"])
     table_name: str | None = Field(description="Null if there is no such table", examples=["orders"])
     outcome: BulkOutcome = Field(
-        description="`unchanged`: nothing had to change, for example because the table was paused already; "
-        "`refused`: see `problem`. The other tables are changed nevertheless"
+        description="`unchanged`: nothing had to change, for example because the table was already paused; "
+        "`refused`: see `problem`. Other tables are changed even if one is refused"
     )
     job_id: str | None = Field(
         description="The job that was submitted; null without one", examples=["job_4be1c0d2f6a89b37"]
     )
-    problem: BulkProblem | None = Field(description="Why it was refused; null otherwise")
+    problem: BulkProblem | None = Field(description="Why the action was refused; null otherwise")
 
 
 class BulkOut(BaseModel):
@@ -160,8 +160,8 @@ def change_tables(
     queue: QueueDep,
     caller: CallerDep,
 ) -> BulkOut:
-    """Each table is changed in a transaction of its own, so that a refusal of one does not affect the others. Repeating
-    the call changes nothing more; a job that is active is refused as `job-conflict`."""
+    """Each table is changed in a separate transaction, so that a refusal of one does not affect the others. A repeated
+    call changes nothing more; if a job is still active, it is refused as `job-conflict`."""
 
     def paused(table_id: str, *, is_paused: bool) -> _Change:
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))
@@ -243,7 +243,7 @@ def _labelled(table_id: str, wanted: LabelsOfTables, database: Database) -> _Cha
             table = table_store.get(connection, table_id, for_update=True)
             tags = {key: value for key, value in table.tags.items() if key not in wanted.remove_tags} | wanted.tags
             if len(tags) > MOST_TAGS:
-                raise ParamsInvalidError(f"{table.name} would have {len(tags)} tags, of {MOST_TAGS} at most.")
+                raise ParamsInvalidError(f"{table.name} would have {len(tags)} tags; at most {MOST_TAGS} are allowed.")
             owner = wanted.owner if "owner" in wanted.model_fields_set else table.owner
             if (owner, tags) == (table.owner, table.tags):
                 return _Change(is_new=False)

@@ -27,14 +27,16 @@ _MOST_WINDOWS = 200
 
 
 class SpanOut(BaseModel):
-    starts_at: datetime = Field(description="When it begins", examples=["2026-11-27T21:00:00Z"])
-    ends_at: datetime = Field(description="When it ends", examples=["2026-11-28T03:30:00Z"])
+    starts_at: datetime = Field(description="Beginning of the span", examples=["2026-11-27T21:00:00Z"])
+    ends_at: datetime = Field(description="End of the span", examples=["2026-11-28T03:30:00Z"])
 
 
 class FreezeInCalendar(BaseModel):
     freeze: FreezeOut = Field(description="The freeze")
-    tables: int = Field(description="Number of tables that the freeze is about", examples=[12])
-    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
+    tables: int = Field(description="Number of tables that match the freeze", examples=[12])
+    table_names: list[str] = Field(
+        description="Names of the first of these tables", examples=[["orders_eu", "orders_us"]]
+    )
 
     @classmethod
     def of(cls, held: HeldTables) -> FreezeInCalendar:
@@ -44,9 +46,11 @@ class FreezeInCalendar(BaseModel):
 
 class OpenWindowsOut(Declared, declared=OpenWindows):
     windows: list[WindowIn] = Field(description="The windows of the policy")
-    tables: int = Field(description="Number of tables that have them", examples=[12])
-    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
-    spans: list[SpanOut] = Field(description="When one of them is open, so that jobs may start")
+    tables: int = Field(description="Number of tables that have these windows", examples=[12])
+    table_names: list[str] = Field(
+        description="Names of the first of these tables", examples=[["orders_eu", "orders_us"]]
+    )
+    spans: list[SpanOut] = Field(description="Times in which at least one window is open, so that jobs may start")
 
     @classmethod
     def shown(cls, found: OpenWindows) -> OpenWindowsOut:
@@ -78,7 +82,7 @@ Until = Annotated[
 @router.reader("GET ", "Show freezes and maintenance windows of some days")
 def get_calendar(database: DatabaseDep, *, since: Since, until: Until) -> CalendarOut:
     if not since < until <= since + LONGEST:
-        raise ParamsInvalidError("until must be later than since, and at most 35 days.")
+        raise ParamsInvalidError("until must be later than since, by at most 35 days.")
     with reading(database.engine) as connection:
         found = calendar.between(connection, since, until)
     return struct_of(CalendarOut)(

@@ -24,7 +24,7 @@ _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=255, patter
 _Patterns = Annotated[list[_Pattern], Field(max_length=100)]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL)]
 
-# Members that only some kinds have, and whether they need them.
+# Members that only some kinds of catalogs have, and whether a kind needs them.
 _MEMBERS = {
     CatalogKind.GLUE: {"account": False, "region": False},
     CatalogKind.HIVE: {},
@@ -79,7 +79,8 @@ class CatalogIn(Request):
         return self
 
     def check(self, allowed_roots: tuple[str, ...] | None, declared: tuple[Account, ...]) -> None:
-        """Raises ValueError if nothing says where tables may lie, or there is no such account."""
+        """Raises ValueError if neither the settings nor the catalog say where tables may lie, or if the account does
+        not exist."""
         if allowed_roots is None and not self.roots:
             raise ValueError(f"{self.name}: needs roots, because GROUNDSKEEPER_ALLOWED_ROOTS is not set")
         self._account(declared)
@@ -124,7 +125,7 @@ class CatalogIn(Request):
 
 
 def _check_address(kind: CatalogKind, text: str) -> None:
-    """Raises ValueError without the address, which may have a password."""
+    """Raises ValueError for a wrong address. The error does not contain the address, which may have a password."""
     try:
         if kind is CatalogKind.SQL:
             sa.make_url(text)
@@ -135,7 +136,7 @@ def _check_address(kind: CatalogKind, text: str) -> None:
             raise ValueError
         server_addresses.metastores(text)
     except (ValueError, sa.exc.ArgumentError):
-        raise ValueError(f"address: is none of a catalog of the kind {kind}") from None
+        raise ValueError(f"address: does not belong to a catalog of the kind {kind}") from None
 
 
 def _shown(kind: CatalogKind, address: str) -> str:

@@ -31,7 +31,7 @@ Name = Annotated[str, Path(pattern=NAME, examples=["lake"])]
 class CatalogFinding(Declared, declared=Finding):
     """A difference between a catalog and the registered tables."""
 
-    reason: ReasonOut | None = Field(description="The problem that stands against it; null if there is none")
+    reason: ReasonOut | None = Field(description="The problem that prevents the action; null if there is none")
 
     @classmethod
     def of(cls, found: Finding) -> CatalogFinding:
@@ -43,10 +43,8 @@ class CatalogReport(BaseModel):
 
     entries: int = Field(description="Tables of all kinds in the catalog that its patterns select", examples=[412])
     tables: int = Field(description="Hudi tables among them, one for each location", examples=[57])
-    in_step: int = Field(description="Those that are registered where the catalog has them", examples=[55])
-    counts: dict[str, int] = Field(
-        description="Findings that the sync has not dealt with, by kind", examples=[{"new": 2}]
-    )
+    in_step: int = Field(description="Hudi tables that are registered at the catalog's location", examples=[55])
+    counts: dict[str, int] = Field(description="Findings that the sync has not settled, by kind", examples=[{"new": 2}])
     findings: list[CatalogFinding] = Field(description="The differences, 500 at most")
     is_complete: bool = Field(
         description="False if a limit of number or time ended the sync; then nothing counts as dropped, and the next"
@@ -61,7 +59,7 @@ class CatalogReport(BaseModel):
 
     @classmethod
     def kept(cls, found: dict[str, Any]) -> CatalogReport:
-        """Returns the report of an earlier sync, as it was kept."""
+        """Returns the report of an earlier sync, from its stored form."""
         reasons = [{**each, "reason": _reason(each["reason"])} for each in found["findings"]]
         return made(cls, None, **{**found, "findings": reasons})
 
@@ -70,16 +68,16 @@ class CatalogOut(BaseModel):
     """A catalog of GROUNDSKEEPER_CATALOGS, without its secrets."""
 
     name: str = Field(description="Its name", examples=["lake"])
-    kind: CatalogKind = Field(description="What it is", examples=["glue"])
+    kind: CatalogKind = Field(description="Kind of the catalog", examples=["glue"])
     address: str = Field(description="Its address", examples=["glue://glue.eu-central-1.amazonaws.com"])
     new: OnNew = Field(description="What happens to new tables", examples=["report"])
     moved: OnMoved = Field(description="What happens to tables whose location changes", examples=["report"])
     dropped: OnDropped = Field(description="What happens to tables that the catalog drops", examples=["report"])
-    every_seconds: float = Field(description="How often it is synced", examples=[3600])
-    synced_at: datetime | None = Field(description="When the last sync ended that did not fail")
+    every_seconds: float = Field(description="Seconds between two syncs", examples=[3600])
+    synced_at: datetime | None = Field(description="When the last successful sync ended")
     next_at: datetime | None = Field(description="When the next sync is due")
-    failing_since: datetime | None = Field(description="Since when its syncs fail; null if the last one did not")
-    error: ReasonOut | None = Field(description="Why the last sync failed; null if it did not")
+    failing_since: datetime | None = Field(description="Since when syncs fail; null if the last one did not fail")
+    error: ReasonOut | None = Field(description="Why the last sync failed; null if it did not fail")
     report: CatalogReport | None = Field(description="What the last sync has found; null before the first")
 
     @classmethod
@@ -124,11 +122,11 @@ def get_catalog(name: Name, catalogs: CatalogsDep, database: DatabaseDep) -> Cat
 def sync_catalog(
     name: Name, wanted: CatalogSyncIn, catalogs: CatalogsDep, database: DatabaseDep, lake: LakeDep
 ) -> CatalogReport:
-    """Does what the rules of the catalog say: registers new tables, and follows those that have moved or were dropped.
-    A dry run changes nothing. A table that is refused does not stop the others. No table's data are ever touched."""
+    """Does what the rules of the catalog say: registers new tables, and follows tables that have moved or were dropped.
+    A dry run changes nothing. If a table is refused, the others continue. No table's data are ever touched."""
     catalog = _named(catalogs, name)
     if not rounds.turn.acquire(blocking=False):
-        raise ServiceBusyError("Another sync of a catalog is going on.")
+        raise ServiceBusyError("Another sync of a catalog is running.")
     try:
         found = sync(database, lake, catalog, dry_run=True) if wanted.dry_run else rounds.run(database, lake, catalog)
     finally:

@@ -47,7 +47,7 @@ def list_commits(
     ] = [],
     asked: Asked,
 ) -> PageOf[CommitOut]:
-    """Lists every completed instant of every table, of writers and table services, by the time of completion."""
+    """Lists the completed instants of all tables, by writers and table services, in the order of completion."""
     with reading(database.engine) as connection:
         page = commit_store.page(connection, asked, table_id=table_id, actions=action)
     return PageOf[CommitOut].of_page(page, CommitOut.of)

@@ -33,19 +33,17 @@ Name = Annotated[str, Path(pattern=NAME, examples=["orders-to-warehouse"])]
 
 class ConsumerIn(Request):
     instant: Annotated[str, StringConstraints(pattern=COMMIT_TIME)] = Field(
-        description="The last commit that it has seen: `requested_time` of GET /v1/commits",
+        description="The last commit that the consumer has seen: `requested_time` of GET /v1/commits",
         examples=["20260101120000000"],
     )
 
 
 class ConsumerOut(Declared, declared=Consumer):
-    """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
+    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
 
     created_at: datetime
-    expires_at: datetime = Field(description="When files are no longer kept for it, unless it reports before")
-    stale: bool = Field(
-        description="Whether it has been silent for too long, so that no files are kept for it", examples=[False]
-    )
+    expires_at: datetime = Field(description="When files are no longer kept for the consumer, unless it reports before")
+    stale: bool = Field(description="Whether its last report is so old that no files are kept for it", examples=[False])
 
     @classmethod
     def of(cls, consumer: Consumer, hours: int, now: datetime) -> ConsumerOut:

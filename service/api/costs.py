@@ -20,11 +20,11 @@ router = Routes(prefix="/v1/models", tags=["jobs"])
 
 class LearnedAmountOut(BaseModel):
     """What is learned about one part of the cost. An attempt takes `per_job`, plus `per_gib` and `per_file` for the
-    files that it works on. A table that differs from that has a factor of its own."""
+    files that it works on. If the attempts of a table take more or less, the model has a factor for this table."""
 
     of: CostPart = Field(description="The part of the cost", examples=["seconds"])
     jobs: int = Field(
-        description="Number of attempts from which it is learned: the latest that succeeded and reported it",
+        description="Number of attempts from which the amount is learned: the latest that succeeded and reported it",
         examples=[200],
     )
     tables: int = Field(description="Number of tables of these attempts", examples=[31])
@@ -38,8 +38,8 @@ class LearnedAmountOut(BaseModel):
         description="Factor by which a job takes more while its worker runs another one", examples=[1.4]
     )
     error_on_other_tables: float | None = Field(
-        description="Median error for tables that the model has not seen, as a share of what an attempt took. Half of "
-        "the tables are held out for it in turn; null if too few are known",
+        description="Median error for tables that the model does not know, as a share of what an attempt took: "
+        "measured by leaving out one half of the tables at a time; null if too few are known",
         examples=[0.12],
     )
     error_on_known_tables: float | None = Field(
@@ -67,7 +67,7 @@ class LearnedCostOut(BaseModel):
     kind: JobKind
     dry_run: bool = Field(description="Whether this is the cost of dry runs")
     amounts: list[LearnedAmountOut] = Field(
-        description="The seconds of attempts, and as far as these report them CPU seconds and bytes"
+        description="The seconds of attempts; also CPU seconds and bytes, as far as attempts report them"
     )
 
     @classmethod
@@ -78,7 +78,7 @@ class LearnedCostOut(BaseModel):
 
 @router.reader("GET /cost", "Show what is learned about the cost of jobs, and its error by kind", FleetUnavailableError)
 def get_cost_model(fleet: FleetDep) -> ListOf[LearnedCostOut]:
-    """The model learns from the last 50 000 attempts, and is the same after a restart."""
+    """The model learns from the last 50 000 attempts. After a restart it is the same."""
     return answered(fleet, learned_costs)
 
 

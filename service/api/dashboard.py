@@ -1,10 +1,10 @@
 """Serves the dashboard at /: one page and its files from `service/dashboard`. The page gets all data from the REST API.
 
-The page contains the script that asks for its first data, and its policy names the digest of that script. The style
-sheets are joined, and so are the modules that the page imports at its start, so that the browser makes one request in
-place of twenty. Joined modules may only use named imports and exports, of functions, classes and constants, each at the
-beginning of a line. Each module becomes a function that returns its exports, so that equal names in two modules do not
-clash.
+The page contains the script that requests its first data, and the page's security policy has the digest of this script.
+The style sheets are joined, and so are the modules that the page imports at its start. So the browser makes one request
+instead of twenty. Joined modules may only have named imports and exports, of functions, classes and constants, each at
+the beginning of a line. Each module becomes a function that returns its exports, so that equal names in two modules do
+not clash.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # The modules import each other without a version: browsers must revalidate them (ETag), so that versions never mix.
+    # The modules import each other without a version, so browsers must revalidate them (ETag). Versions then never mix.
     "Cache-Control": "no-cache",
 }
 _ENTRY = "main.js"
@@ -59,7 +59,7 @@ class _Files(StaticFiles):
 
 
 class Bundle:
-    """Holds the files in memory, and the page that names their version. The modules of the overview are one file; the
+    """Keeps the files in memory, and the page that names their version. The modules of the overview are one file. The
     module of another page is imported when that page is opened."""
 
     def __init__(self, folder: Path) -> None:
@@ -101,9 +101,9 @@ def scripts(folder: Path) -> dict[str, str]:
 
 
 def modules() -> dict[str, str]:
-    """Returns the text of the generated modules by name: `kinds.js` (of jobs, and of the problems of tables) for every
-    page, `job_kinds.js` for the form of jobs (its `params` are the JSON Schema of the parameters), and
-    `form_schemas.js` for all other forms."""
+    """Returns the text of the generated modules by name. `kinds.js` has the kinds of jobs and of tables' problems, for
+    every page. `job_kinds.js` is for the form of jobs; its `params` are the JSON Schema of the parameters.
+    `form_schemas.js` is for all other forms."""
     names = {kind.value: each.title for kind, each in KINDS.items()}
     letters = {kind.value: each.letters for kind, each in KINDS.items()}
     problems = [kind.value for kind in ProblemKind if kind.is_of_table]
@@ -119,7 +119,7 @@ def modules() -> dict[str, str]:
 
 
 def _schemas() -> dict[str, Any]:
-    """Returns by name the schemas of the requests that have forms, and the schemas to which they refer."""
+    """Returns, by name, the schemas of the requests that have forms, and the schemas to which these refer."""
     models = [TypeAdapter(each) for each in (PolicyIn, PatternPolicyIn, FreezeIn, NotificationIn)]
     _, found = TypeAdapter.json_schemas([(number, "validation", each) for number, each in enumerate(models)])
     return dict(found["$defs"])
@@ -139,8 +139,8 @@ def _form(kind: Kind) -> dict[str, Any]:
 
 
 def _flat(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a member without references, and without null among its types, since a form leaves an empty
-    member out."""
+    """Returns the schema of a member without references, and without null among its types, because a form leaves out an
+    empty member."""
     found = dict(schema)
     if (reference := found.pop("$ref", None)) is not None:
         found = {**named[reference.rpartition("/")[2]], **found}
@@ -193,9 +193,9 @@ _UNKNOWN = re.compile(r"^(?:import\s|export\s|await\s).*$", re.MULTILINE)
 
 
 def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
-    """Returns the modules after all that `entry` imports were joined into it. The other modules import these from the
-    entry, so that each exists once. Raises ValueError for modules that cannot be joined, such as two that import each
-    other."""
+    """Joins all modules that `entry` imports into it, and returns the modules. The other modules then import the joined
+    ones from the entry, so that each exists only once. Raises ValueError for modules that cannot be joined, such as two
+    that import each other."""
     order = list(TopologicalSorter(_imported(modules, entry)).static_order())
     inner = {name: _scope(name) for name in order if name != entry}
     parts = [f"const {_scope(name)} = {_function(modules[name])};\n" for name in order]
@@ -207,7 +207,7 @@ def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
 
 
 def _imported(modules: Mapping[str, str], entry: str) -> dict[str, list[str]]:
-    """Returns the static imports of the entry and of each module that it reaches."""
+    """Returns the static imports of the entry, and of each module that it imports directly or indirectly."""
     found: dict[str, list[str]] = {}
     wanted = [entry]
     while wanted:
@@ -237,5 +237,5 @@ def _taken(names: str, scope: str) -> str:
 
 
 def _scope(module: str) -> str:
-    """Returns the variable that holds a module's exports; no module uses this name for anything else."""
+    """Returns the name of the variable that holds a module's exports. No module uses this name for anything else."""
     return f"${module.removesuffix('.js')}"

@@ -39,8 +39,8 @@ class DecisionOut(Shown, declared=Decision):
     job_id: str | None
     cost: CostOut | None = Field(
         None,
-        description="Expected cost of the job; only in a current decision about a job that is due, and if such jobs "
-        "have ended before",
+        description="Expected cost of the job. Only in a current decision about a job that is due, if such jobs have "
+        "ended before",
     )
 
     @classmethod
@@ -68,8 +68,8 @@ def list_decisions(
     current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,
     asked: Asked,
 ) -> PageOf[DecisionOut]:
-    """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select
-    decisions that were made or repeated in that period."""
+    """If the same decision was made several times in a row, it is one item, with `count` and the latest figures.
+    `since` and `until` select decisions that were made or repeated in this period."""
     return answered(fleet, page_of, table_id, asked, kinds=kind, verdicts=verdict, current=current)
 
 
@@ -96,7 +96,7 @@ def page_of(
         and (asked.since is None or each.last_at >= asked.since)
         and (asked.until is None or each.first_at < asked.until)
     ]
-    # The forecaster uses a connection of its own, so this call holds no connection while it waits for the forecast.
+    # The forecaster uses another connection, so this call must not hold one while it waits for the forecast.
     items = DecisionOut.foreseen(table_id, in_force, installation)
     return struct_of(PageOf[DecisionOut])(items=items, next_cursor=None)
 

@@ -1,4 +1,4 @@
-"""Hudi's protocol of a table service manager, and the plans that writers have delegated by this protocol."""
+"""Hudi's protocol of a table service manager, and the plans that writers have delegated through this protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1", tags=["delegation"])
 
-# 1000 instants of 20 digits fit; the client sends them in the URL.
+# The client sends the instants in the URL. 1000 instants of 20 digits fit.
 _MOST_INSTANT_TEXT = 24_000
 _Wish = Annotated[str, Query(description="What the writer asks for; ignored if the value is not valid")]
 
@@ -90,8 +90,8 @@ def delegate_plans(
     execution_engine: _Wish = "",
     username: _Wish = "",
 ) -> DelegationOut:
-    """Stores the plans. A repeated request changes nothing. After a lost request the next one is enough, since each
-    request names all pending plans. Credentials go into the URI of the writer's option, as `http://writer:<token>@...`:
+    """Stores the plans. A repeated request changes nothing. If a request was lost, the next one is enough, because each
+    request names all pending plans. The URI in the writer's option has the credentials, `http://writer:<token>@...`:
     the callback key if the service has one, otherwise any token."""
     try:
         instants = instants_of(instant)

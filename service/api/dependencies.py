@@ -38,7 +38,7 @@ from service.simulation.what_if import Period, Replayer, WhatIf
 
 @dataclass(frozen=True)
 class Exposure:
-    """The part of the settings that calls see."""
+    """The part of the settings that calls use."""
 
     is_loopback: bool = True
     public_url: str | None = None
@@ -56,8 +56,8 @@ class Exposure:
     def url_for(self, request: Request) -> str:
         """Returns the public URL of this service, without a trailing slash: the setting, or else the request's URL.
 
-        A caller could send any `Host`. So the header counts only if it names this machine or a trusted proxy has passed
-        it on; otherwise the URL has the address at which the request arrived.
+        A caller could send any `Host`. So this header counts only if it names this machine, or if a trusted proxy has
+        passed it on. Otherwise the URL has the address at which the request arrived.
         """
         if self.public_url is not None:
             return self.public_url.rstrip("/")
@@ -77,15 +77,15 @@ LOGIN_CALLBACK_PATH = "/login/callback"
 
 
 Simulator = Callable[[Edit, Period], WhatIf]
-"""Simulates an edit of policies in a process of its own."""
+"""Simulates an edit of policies in a separate process."""
 
 
 @dataclass(frozen=True)
 class AppContext:
-    """The objects and settings that the calls of the API use, made by `service.runtime.composition`. `guard` knows
-    which addresses webhooks may have. `identity` is None without an OpenID provider; `simulator` is None if simulations
-    need no process of their own. `catalogs` are those of the settings. `fleet` computes answers about all tables; None
-    means in this process."""
+    """The objects and settings that the calls of the API use. `service.runtime.composition` makes them. `guard` knows
+    which addresses webhooks may have. `identity` is None without an OpenID provider. `simulator` is None if simulations
+    run in this process. `catalogs` are those of the settings. `fleet` computes answers about all tables; if it is None,
+    they are computed in this process."""
 
     database: Database
     lake: LakeAccess
@@ -107,11 +107,11 @@ class AppContext:
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller of a request. `is_open` is set if no token exists: then any caller on the loopback address has all
+    """The caller of a request. `is_open` is true if no token exists; then any caller on the loopback address has all
     rights. `session` is set if the caller was identified by a browser's cookie.
 
-    The role may hold on some tables only (`Token.tables`): `may` asks about all tables and the service itself, `may_on`
-    about one table."""
+    The role may hold only for some tables (`Token.tables`). `may` tells whether it holds for all tables and the service
+    itself, `may_on` whether it holds for one table."""
 
     name: str
     role: Role
@@ -147,15 +147,16 @@ class Caller:
         return self.token.tables if self.token else None
 
     def roots(self, lake: LakeAccess) -> tuple[str, ...] | None:
-        """Returns the allowed locations of tables; None means any. Without the setting, only a loopback service without
-        tokens allows any."""
+        """Returns the allowed locations of tables; None means any. Without the setting, any location is allowed only if
+        no token exists, so that only callers on the loopback address get in."""
         if lake.permissions.roots is not None:
             return lake.permissions.roots
         return None if self.is_open else ()
 
 
 def _part(name: str) -> Callable[[Request], Awaitable[object]]:
-    # Dependencies that only read memory are async, so that none of the several in a call needs a thread of the pool.
+    # Dependencies that only read memory are async, because each of the several in a call would else need a thread of
+    # the pool.
     async def part_of(request: Request) -> object:
         return getattr(request.app.state.context, name)
 
@@ -224,7 +225,7 @@ _OF_TABLE: Mapping[str, Callable[[Connection, str], str]] = {
     "job_id": lambda connection, job_id: job_store.get(connection, job_id).table_id,
     "incident_id": lambda connection, incident_id: incident_store.get(connection, incident_id).table_id,
 }
-"""The ids of paths that are about one table, and how to find it."""
+"""For each parameter in paths that belongs to one table: how to find this table."""
 
 
 def check_role(caller: Caller, role: Role, table: Registration) -> None:

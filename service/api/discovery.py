@@ -45,10 +45,10 @@ from service.registration.path_rules import Given, PathRule
 
 router = Routes(prefix="/v1", tags=["tables"])
 
-# The search ends before clients do, which wait a minute for an answer.
+# Clients wait a minute for an answer, so the search must end before that.
 _SECONDS = 40.0
 MOST_RULES = 20
-# One search at a time runs in a process.
+# A process runs one search at a time.
 _turn = threading.Lock()
 
 
@@ -105,7 +105,7 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
     rules: list[Rule] = Field(
         default_factory=list,
         max_length=MOST_RULES,
-        description="What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, "
+        description="Rules that derive owner and tags from paths below the root: `{team}/*` gives the tag `team`, "
         "`{owner}` the owner; `*` is one folder, `**` any number. If several rules give the same tag, "
         "the first one counts; rules take precedence over `owner` and `tags`",
         examples=[["{owner}/{team}/*"]],
@@ -128,8 +128,8 @@ class ReasonOut(BaseModel):
     """Why a folder or a table is left out."""
 
     type: str = Field(description="Type of the problem", examples=["/problems/table-not-supported"])
-    title: str = Field(description="What it is", examples=["Groundskeeper does not support this kind of Hudi table"])
-    detail: str = Field(description="This case", examples=["Table version 5"])
+    title: str = Field(description="What is wrong", examples=["Groundskeeper does not support this kind of Hudi table"])
+    detail: str = Field(description="What is wrong in this case", examples=["Table version 5"])
     hint: str = Field(
         description="What to do", examples=["Table versions 6, 8 and 9 with Parquet base files are supported."]
     )
@@ -150,11 +150,11 @@ class FoundTable(BaseModel):
     table_type: str | None = Field(description="Type in its properties", examples=["MERGE_ON_READ"])
     table_version: int | None = Field(description="Version in its properties", examples=[9])
     state: FoundState = Field(
-        description="Whether it is registered, can be registered, or is refused", examples=["registered"]
+        description="Whether the table is registered, can be registered, or is refused", examples=["registered"]
     )
-    is_new: bool = Field(description="Whether this call has registered it", examples=[True])
-    table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
-    reason: ReasonOut | None = Field(description="Why it is refused; null otherwise")
+    is_new: bool = Field(description="Whether this call has registered the table", examples=[True])
+    table_id: str | None = Field(description="Null unless the table is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
+    reason: ReasonOut | None = Field(description="Why the table is refused; null otherwise")
     owner: str | None = Field(
         description="The owner that this search declares when it registers the table; a registered table keeps its own",
         examples=["shop@example.com"],
@@ -194,8 +194,8 @@ class DiscoveryOut(BaseModel):
     items: list[FoundTable] = Field(description="The tables that match, in the order of their paths")
     skipped: list[SkippedFolder] = Field(description="Folders that could not be listed; 50 at most")
     is_complete: bool = Field(
-        description="False if a limit of depth, number or time ended the search: repeat a call that registers, or name"
-        " folders further below",
+        description="False if a limit of depth, number or time ended the search. Then repeat a call that registers, or"
+        " name folders further below",
         examples=[True],
     )
 
@@ -204,11 +204,11 @@ class DiscoveryOut(BaseModel):
     "POST /discover", "Find the tables below a folder, and register them", *tables.REGISTRATION_ERRORS, ServiceBusyError
 )
 def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> DiscoveryOut:
-    """Without `register`, the call only reads. A table that cannot be registered is listed with the reason, and the
-    others are registered nevertheless. Policies act on each registered table at once, so its writers must take the
-    given lock."""
+    """Without `register`, the call only reads. If a table cannot be registered, it is listed with the reason, and the
+    others are still registered. Policies act on each registered table at once, so its writers must take the given
+    lock."""
     if not _turn.acquire(blocking=False):
-        raise ServiceBusyError("Another search for tables is going on.")
+        raise ServiceBusyError("Another search for tables is running.")
     try:
         return discover(wanted, database, lake, caller)
     finally:
@@ -216,7 +216,7 @@ def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, ca
 
 
 def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: Caller) -> DiscoveryOut:
-    """Searches and registers until `_SECONDS` have passed; a registration that has begun then is finished."""
+    """Searches and registers until `_SECONDS` have passed. A registration that has begun by then is completed."""
     end = time.monotonic() + _SECONDS
     roots, root = caller.roots(lake), lake.readers.run(canonical, wanted.root)
     walked = lake.readers.run(
@@ -267,7 +267,7 @@ def _new(
             owner=gets.owner,
             tags=gets.tags,
         )
-        # Each registration has an entry of its own in the audit trail.
+        # Each registration has a separate entry in the audit trail.
         with audit_record.separate():
             table = tables.register_table(body, database, lake, caller)
         return FoundTable.known(base_path, gets, table.id, seen, is_new=True)

@@ -1,4 +1,4 @@
-"""The documentation of the API at /docs: Swagger UI, which tries calls in the browser."""
+"""The documentation of the API at /docs: Swagger UI, in which users can try calls in the browser."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Entity tags (RFC 9110, 8.8.3) of what can be updated, and the preconditions If-Match and If-None-Match.
+"""Entity tags (RFC 9110, 8.8.3) of objects that can be updated, and the preconditions If-Match and If-None-Match.
 
-A tag is a hash of the members that the audit trail keeps of an object: those that callers declare, not those that the
-service observes. So a new commit does not make an update of a table's declarations fail.
+A tag is a hash of those members of an object that the audit trail records. Callers declare these members, while the
+service observes others. So a new commit does not make an update of a table's declarations fail.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _PARAMETER = {
     "name": "If-Match",
     "in": "header",
     "required": False,
-    "description": "The `ETag` of the state that you have seen, several of them, or `*` for any: refused with"
-    " `changed-meanwhile` if it has changed. Without this header the last update wins",
+    "description": "The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused"
+    " with `changed-meanwhile` if the state has changed. Without this header the last update wins",
     "schema": {"type": "string", "maxLength": 1000},
     "example": '"8c1d0e5f2a7b4963"',
 }
@@ -47,8 +47,8 @@ _OF_NEW = {
     "name": "If-None-Match",
     "in": "header",
     "required": False,
-    "description": "`*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none that"
-    " somebody else has made meanwhile",
+    "description": "`*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing is"
+    " overwritten that somebody else has created meanwhile",
     "schema": {"type": "string", "maxLength": 1000},
     "example": "*",
 }
@@ -81,20 +81,20 @@ def condition_of(method: str, headers: Mapping[str, str]) -> Condition:
 
 
 def check(condition: Condition, found: tuple[str | None, Any], *, creates: bool) -> None:
-    """Raises ChangedMeanwhileError unless `found`, the name and the members of an object, meets the condition.
+    """Raises ChangedMeanwhileError unless an object meets the condition. `found` has the object's name and members.
 
-    If the object does not exist, a call that `creates` it must not have If-Match; any other call later raises its own
+    If the object does not exist, a call that `creates` it must not have If-Match. Any other call later raises its own
     error about the missing object.
     """
     if found == (None, None):
         if creates and condition.match is not None:
-            raise ChangedMeanwhileError("The object does not exist (any more).")
+            raise ChangedMeanwhileError("The object does not exist, or no longer exists.")
         return
     tag = tag_of(found[1])
     if condition.match is not None and not _names(condition.match, tag):
-        raise ChangedMeanwhileError(f"Its state is {tag} now.", extensions={"etag": tag})
+        raise ChangedMeanwhileError(f"The object's state is {tag} now.", extensions={"etag": tag})
     if condition.none_match is not None and _names(condition.none_match, tag):
-        raise ChangedMeanwhileError(f"The object exists already, with the state {tag}.", extensions={"etag": tag})
+        raise ChangedMeanwhileError(f"The object already exists, with the state {tag}.", extensions={"etag": tag})
 
 
 def _names(header: str, tag: str) -> bool:

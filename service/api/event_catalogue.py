@@ -43,7 +43,7 @@ _PROBLEM = part(
 _TABLE = part(TableOut, "id", "name", "base_path")
 _WEBHOOK = part(WebhookOut, "id", "description")
 _MESSAGE = object_of(
-    key=_text("The alert that it is about", "groundskeeper-3b0f2a9d5e7b1c44"),
+    key=_text("Key of the alert", "groundskeeper-3b0f2a9d5e7b1c44"),
     state={"type": "string", "enum": [each.value for each in MessageState]},
     kind=_text("Kind of problem", "lock-awaited"),
     severity=_text("Severity of the most serious problem", "warning"),
@@ -56,7 +56,7 @@ _MESSAGE = object_of(
         "description": "The first problems, each with `name`, `detail`, `command` and `link`",
         "examples": [[{"name": "orders", "detail": "", "command": "", "link": None}]],
     },
-    count={"type": "integer", "minimum": 1, "description": "Problems in all", "examples": [40]},
+    count={"type": "integer", "minimum": 1, "description": "Number of all problems", "examples": [40]},
     consequence=_text("What happens if nobody does anything", ""),
     remedy=_WHAT_TO_DO,
     ended_at=or_null({"type": "string", "format": "date-time"}),
@@ -69,7 +69,10 @@ _MESSAGE = object_of(
         "examples": [[]],
     },
 )
-_NOTIFICATION = object_of(id=_text("Id of its webhook", "wh_5d0c9b8a7f6e4d3c"), name=_text("Its name", "on-call"))
+_NOTIFICATION = object_of(
+    id=_text("Id of the notification's webhook", "wh_5d0c9b8a7f6e4d3c"),
+    name=_text("Name of the notification", "on-call"),
+)
 _HAND_OVER = part(
     HandOverOut, "state", "since", "deadline", "by", "savepoint", "restart", "detail", what_to_do=_WHAT_TO_DO
 )
@@ -95,20 +98,20 @@ _COMMIT = part(
     partitions={
         "type": "array",
         "items": {"type": "string"},
-        "description": "The first 100 partitions that it touched",
+        "description": "The first 100 partitions that the commit touched",
         "examples": [["region=eu/dt=2026-01-01"]],
     },
     partition_count={
         "type": "integer",
         "minimum": 0,
-        "description": "Number of partitions that it touched",
+        "description": "Number of partitions that the commit touched",
         "examples": [1],
     },
 )
 _SUGGESTION = part(
     PlanOut,
     *("base_path", "table_name", "service"),
-    instants={"type": "array", "items": _INSTANT, "description": "The pending plans that its writer delegates"},
+    instants={"type": "array", "items": _INSTANT, "description": "The pending plans that the writer delegates"},
     what_to_do=_text("What to do, in words", SUGGESTION),
 )
 _ADVICE = part(AdviceOut, "because", "setting", "before", "after", "figures")
@@ -120,7 +123,7 @@ _OPEN_PROBLEM = part(
     HealthProblemOut,
     *("id", "kind", "severity", "about", "since", "title", "detail", "consequence", "remedy", "command", "evidence"),
     "action",
-    opened_at={"type": "string", "format": "date-time", "description": "When it was found"},
+    opened_at={"type": "string", "format": "date-time", "description": "Time at which the incident was found"},
     resolved_at=or_null({"type": "string", "format": "date-time"}),
 )
 _OPEN_COUNTS = {
@@ -188,9 +191,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
     EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
     EventType.JOB_CANCELLED: _of_job("A job has ended because it was cancelled."),
     EventType.EXPANSION_DRAINING: _of_expansion(
-        "A bucket expansion or contraction (`kind`) waits until the writers have been stopped: `hand_over` has the"
-        " instructions and the deadline, and there is no `instant` yet. Or it has rewritten the files and waits for a"
-        " moment without writes in flight; this is sent once per attempt.",
+        "A bucket expansion or contraction (`kind`) waits. Either the writers have to be stopped: `hand_over` has the"
+        " instructions and the deadline, and there is no `instant` yet. Or the job has rewritten the files, and waits"
+        " for a moment without writes in flight; the event is then sent once per attempt.",
         attempt=0,
         instant=None,
         hand_over=_A_HAND_OVER,
@@ -220,9 +223,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE},
     ),
     EventType.TABLE_INCIDENT_OPENED: Entry(
-        "A fault was found on a table that needs a repair: a commit wrote to file groups that had been replaced "
-        "(`stale-write`), or with an old number of buckets (`old-number`), and readers do not see its rows; "
-        "or a write was fenced whose files may reappear (`late-files`).",
+        "A fault was found on a table. A commit wrote to file groups that had been replaced (`stale-write`), or with "
+        "an old number of buckets (`old-number`), and readers do not see its rows. Or a write was fenced whose files "
+        "may reappear (`late-files`).",
         document_of(table=_TABLE, incident=_INCIDENT),
         {"table": _A_TABLE, "incident": _AN_INCIDENT},
     ),
@@ -240,23 +243,24 @@ CATALOGUE: Mapping[EventType, Entry] = {
         },
     ),
     EventType.TABLE_SUGGESTED: Entry(
-        "A writer delegates table services of a table that is not registered. Its plans are executed once it is.",
+        "A writer delegates table services of a table that is not registered. The plans are executed once the table is"
+        " registered.",
         document_of(suggestion=_SUGGESTION),
         {"suggestion": example_of(_SUGGESTION)},
     ),
     EventType.ADVICE_APPLIED: Entry(
-        "Advice about a setting was applied to the policy of a table, by a person or by itself.",
+        "Advice about a setting was applied to the policy of a table, by a person or automatically.",
         document_of(table=_TABLE, advice=_ADVICE),
         {"table": _A_TABLE, "advice": example_of(_ADVICE)},
     ),
     EventType.ADVICE_TAKEN_BACK: Entry(
-        "Advice that had been applied was taken back, because the outcome was worse than was foreseen.",
+        "Advice that had been applied was taken back, because the outcome was worse than expected.",
         document_of(table=_TABLE, advice=_ADVICE),
         {"table": _A_TABLE, "advice": example_of(_ADVICE)},
     ),
     EventType.PROBLEM_OPENED: Entry(
-        "A new problem was found (GET /v1/problems), or the severity of one has risen. The event has `table` if the "
-        "problem is about a table.",
+        "A new problem was found (GET /v1/problems), or the severity of a problem has risen. The event has `table` if "
+        "the problem is about a table.",
         _OF_PROBLEM,
         {"table": _A_TABLE, "problem": _AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
     ),

@@ -20,8 +20,14 @@ class CloudEvent(TypedDict):
     id: Annotated[str, Field(description="Id of the event", examples=["evt_3b0f2a9d5e7b1c44"])]
     source: Annotated[str, Field(description="The service", examples=["/groundskeeper"])]
     type: Annotated[str, Field(description="Type of the event", examples=["commit.published"])]
-    time: Annotated[datetime, Field(description="When it happened")]
-    sequence: Annotated[str, Field(description="Sorts in the order of the events", examples=["00000000000000004711"])]
+    time: Annotated[datetime, Field(description="When the event happened")]
+    sequence: Annotated[
+        str,
+        Field(
+            description="Position of the event: as texts, positions sort in the order of the events",
+            examples=["00000000000000004711"],
+        ),
+    ]
     datacontenttype: Annotated[Literal["application/json"], Field(description="Media type of `data`")]
     subject: NotRequired[Annotated[str, Field(description="Id of the table", examples=["tbl_0f3c2a9d5e7b1c44"])]]
     data: Annotated[
@@ -35,7 +41,7 @@ class CloudEvent(TypedDict):
 
 class EventPage(TypedDict):
     items: Annotated[list[CloudEvent], Field(description="Events, oldest first")]
-    next_after: Annotated[int | None, Field(description="Pass it as `after` for the next page", examples=[4711])]
+    next_after: Annotated[int | None, Field(description="Value of `after` for the next page", examples=[4711])]
 
 
 STREAM: Final = """id: 4711

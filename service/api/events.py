@@ -32,7 +32,7 @@ from service.model import errors
 router = Routes(tags=["webhooks"])
 _STREAM = "text/event-stream"
 _AT_ONCE = 100
-# The database is also polled: a notification of another replica may be lost, and without LISTEN none arrives.
+# The database is also polled, because a notification of another replica may be lost, and without LISTEN none arrives.
 _POLL_SECONDS = 1.0
 _RELAYED_POLL_SECONDS = 10.0
 # A comment is sent on a stream that was idle for this time, because proxies close idle connections.
@@ -76,8 +76,8 @@ async def stream_events(
     ] = None,
     last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Takes precedence over `after`")] = None,
 ) -> Response:
-    """A broken stream resumes with `Last-Event-ID`, which every browser sends by itself, as far back as events are
-    kept. A page starts at the oldest event. `since` moves the start of a stream or page forward."""
+    """A broken stream resumes at the header `Last-Event-ID`, which every browser sends by itself, if the events are
+    still kept. A page starts at the oldest event. `since` moves the start of a stream or page forward."""
     is_stream = _wants_stream(request)
     if is_stream and until is not None:
         raise errors.ParamsInvalidError.of("until", "is for pages only: send `Accept: application/json`")
@@ -124,8 +124,8 @@ def _before(database: Database, since: datetime) -> int:
 async def _stream(
     database: Database, exposure: Exposure, read: _Read, start: int | None, matches: Any
 ) -> AsyncIterator[str]:
-    """Yields messages until the token or the session ends. At most one page of events is in memory: a slow reader gets
-    further ones later from the database."""
+    """Yields messages until the token or the session ends. At most one page of events is in memory. A slow reader gets
+    further events from the database later."""
     loop = asyncio.get_running_loop()
     seq = start
     sent_at = loop.time()
@@ -135,7 +135,7 @@ async def _stream(
             if page is None:
                 return
             _, seq = page
-            # The first message tells the client its position: a client that reads the state after this message misses
+            # The first message tells the client its position. A client that reads the state after this message misses
             # no event.
             yield f"id: {seq}\n"
         yield ": the events of Groundskeeper\n\n"
@@ -150,8 +150,8 @@ async def _stream(
                     yield _message(each, exposure.event_source)
                     sent_at = loop.time()
             if loop.time() - sent_at >= _KEEP_ALIVE_SECONDS:
-                # The id moves the client's position on, even if its filter lets no event through, so that it does not
-                # resume far back.
+                # The id moves the client's position forward even if no event passes its filter, so that the client does
+                # not resume far back.
                 yield f"id: {seq}\n: still here\n\n"
                 sent_at = loop.time()
             if len(found) < _AT_ONCE:

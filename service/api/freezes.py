@@ -28,11 +28,11 @@ _EXAMPLE = {"starts_at": "2026-11-27T00:00:00Z", "ends_at": "2026-11-30T00:00:00
 
 
 class FreezeIn(Request, json_schema_extra={"examples": [_EXAMPLE]}):
-    starts_at: Moment = Field(description="When it begins")
-    ends_at: Moment = Field(description="When it ends, later than it begins")
+    starts_at: Moment = Field(description="When the freeze begins")
+    ends_at: Moment = Field(description="When the freeze ends, later than `starts_at`")
     tables: Annotated[list[Word], Field(min_length=1, max_length=100)] = Field(
         default=["*"],
-        description="Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default",
+        description="Patterns of tables, as in policies: `orders_*`, `tag:team=shop`; all by default",
     )
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=NO_NUL)] = Field(
         "", description="Shown to other users"

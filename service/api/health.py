@@ -54,7 +54,7 @@ class WorkersCheck(Check):
 class Checks(BaseModel):
     """What `/readyz` has checked."""
 
-    database: Check = Field(description="Whether it answers")
+    database: Check = Field(description="Whether the database answers")
     scheduler: Check = Field(description="The background tasks of this process")
     workers: WorkersCheck = Field(description="Whether a worker takes jobs")
 
@@ -124,9 +124,9 @@ async def is_alive() -> HealthOut:
     DatabaseDamagedError,
 )
 async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
-    """Writes to the database and commits, once a second at most: calls in between get the last outcome. An SQLite
+    """Writes to the database and commits, at most once a second; calls in between get the last outcome. An SQLite
     database must also be intact, still be the file that was opened, and have space left on its disk. `checks` says what
-    was found, also with status 503. A service without workers is ready, because it takes calls."""
+    was found, even if the status is 503. A service without workers is ready, because it takes calls."""
     error = await _of_database(request)
     database = Check(status="failing", detail=error.detail or error.title) if error else Check(status="ok")
     if stuck := _of_scheduler(monitoring.tasks):
@@ -150,7 +150,7 @@ async def _of_database(request: Request) -> GroundskeeperError | None:
 
 
 async def _done(found: Future[_Found]) -> asyncio.Future[_Found] | None:
-    """Waits for the outcome, at most for as long as a caller would; then returns None."""
+    """Waits for the outcome, but not longer than a caller would wait; then returns None."""
     outcome = asyncio.wrap_future(found)
     # `wait_for` is not used, because it would cancel the outcome, for which other callers may also wait.
     await asyncio.wait([outcome], timeout=_SECONDS)
@@ -195,7 +195,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
     response_class=Response,
 )
 async def get_metrics(request: Request) -> Response:
-    """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
+    """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. An answer is computed at most once a second;
     calls get the last one if it is at most two seconds old."""
     made: asyncio.Future[bytes] | None = await _done(request.app.state.scrapes.latest())
     if made is None:

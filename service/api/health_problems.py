@@ -1,4 +1,4 @@
-"""The problems of the installation: /v1/problems. Problem documents of RFC 9457 are something else."""
+"""The problems of the installation: /v1/problems. These are not the problem documents of RFC 9457."""
 
 from __future__ import annotations
 
@@ -48,14 +48,15 @@ class ActionOut(Declared, declared=Action):
 
 
 class AcknowledgementOut(Shown, declared=Acknowledgement):
-    """Somebody knows of the problem."""
+    """An acknowledgement: somebody knows of the problem."""
 
     at: datetime = Field(description="Since when")
 
 
 class AcknowledgementTerms(Request):
     until: Moment | None = Field(
-        None, description="When it ends, if the problem has not ended before. Default: with the problem"
+        None,
+        description="When the acknowledgement ends, unless the problem ends before. Default: when the problem ends",
     )
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
         None, description="For others", examples=["the storage is being moved"]
@@ -68,7 +69,7 @@ class AcknowledgementTerms(Request):
 class AcknowledgementIn(
     AcknowledgementTerms, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}
 ):
-    """Until when a problem is acknowledged, and why."""
+    """How long a problem is acknowledged, and why."""
 
 
 class HealthProblemOut(Shown, declared=HealthProblem):
@@ -79,7 +80,9 @@ class HealthProblemOut(Shown, declared=HealthProblem):
         examples=["prb_8c1d0e5f2a7b4963"],
     )
     about: AboutOut = Field(description="The object that has the problem")
-    table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
+    table_id: str | None = Field(
+        description="Null unless the problem is about a table", examples=["tbl_0f3c2a9d5e7b1c44"]
+    )
     action: ActionOut | None = Field(description="A call of the API that applies the remedy; null if there is none")
     acknowledged: AcknowledgementOut | None = Field(
         None,
@@ -118,10 +121,10 @@ def list_problems(
     selection: OfOwners,
     asked: Asked,
 ) -> HealthProblemPage:
-    """Computes the list now from what the service knows, without reading a table, so the list shows at once whether a
-    remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id` names one.
-    The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems
-    are listed oldest first. `since` and `until` select problems by their own `since`."""
+    """The list is computed now from what the service knows, without reading a table. So the list shows at once whether
+    a remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id` names
+    one table. The events `problem.opened` and `problem.resolved` come from a check every half minute. Equally serious
+    problems are listed oldest first. `since` and `until` select problems by their own `since`."""
     wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
     return answered(fleet, page_of, wanted, selection, limit=asked.limit, cursor=asked.cursor)
 
@@ -173,9 +176,9 @@ def acknowledge_problem(
     fleet: FleetDep,
     caller: CallerDep,
 ) -> AcknowledgementOut:
-    """Marks the problem as known until it ends or becomes more serious, and at most until `until`. Replaces an earlier
-    acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge` for its
-    alert."""
+    """Marks the problem as known until it ends or becomes more serious, but no longer than `until`. An earlier
+    acknowledgement is replaced. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge` for
+    its alert."""
     if not fleet.run(is_known, problem_id):
         raise ProblemNotStandingError(f"No problem has the id {problem_id} now.")
     given = wanted.by(caller, database.clock())

@@ -1,5 +1,5 @@
-"""Calls that a process holds open: streams of events, and calls that wait for the end of a job. While it waits, a call
-keeps neither a thread nor a connection to the database."""
+"""Calls that a process holds open: streams of events, and calls that wait for the end of a job. A call that waits uses
+neither a thread nor a connection to the database."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from service.queue.job import ENDED
 _Found = TypeVar("_Found")
 
 MOST_SECONDS = 60
-# A notification of another replica may be lost, and without a relay none arrives.
+# The database is also polled, because a notification of another replica may be lost, and without a relay none arrives.
 _POLL_SECONDS = 1.0
 # An event of any table wakes all held calls, so each pauses for a moment before it reads the database.
 _PAUSE_SECONDS = 0.1
 
 
 class HeldCalls:
-    """The held calls of one sort, counted by token. The held calls share a few threads for reading the database
-    (`readers`), so that other calls need not wait."""
+    """The held calls of one kind, counted by token. They share a few threads for reading the database (`readers`), so
+    that other calls need not wait."""
 
     most: ClassVar[int]
     most_of_token: ClassVar[int]
@@ -45,7 +45,7 @@ class HeldCalls:
         self._limiter: CapacityLimiter | None = None
 
     def check(self, caller: Caller) -> None:
-        """Raises the error of this sort if the caller may not hold another call open."""
+        """Raises the `error` of this kind if the caller may not hold another call open."""
         (calls, do), every, own = self.words, self._open.total(), self._open[caller.token_id]
         if every >= self.most:
             raise self.error(f"{every} {calls} {do}.")

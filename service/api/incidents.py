@@ -40,7 +40,8 @@ class IncidentOut(Declared, declared=Incident):
     """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
     title: str = Field(
-        description="What it means for readers", examples=["A commit wrote to file groups that had been replaced"]
+        description="What the incident means for readers",
+        examples=["A commit wrote to file groups that had been replaced"],
     )
     detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
     hint: str = Field(description="The remedy", examples=["Start a repair: it brings the rows to where they belong."])
@@ -99,8 +100,8 @@ def close_incident(
     database: DatabaseDep,
     caller: CallerDep,
 ) -> IncidentOut:
-    """Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the files
-    that a repair needs. The incident's `because` then names the caller and the reason."""
+    """Sets the state to `cleared`. The incident will not be repaired. Cleaning resumes, and may delete the files that a
+    repair needs. The incident's `because` then names the caller and the reason."""
     closed = tracker.close(
         database.engine, database.notifier, database.clock, incident_id, by=caller.name, reason=wanted.reason
     )

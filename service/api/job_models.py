@@ -38,7 +38,7 @@ class BreakerOut(Declared, declared=Breaker):
     """Attempts of this kind of job fail on this table, so the next one is delayed: failing work gets at most a tenth of
     the slots while other jobs wait."""
 
-    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
+    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: the next attempt may start")
     slot_seconds: float = Field(description="Seconds for which the failed attempts had a slot", examples=[12.5])
     error: JobProblem | None = Field(description="Error of the last failed attempt")
 
@@ -71,9 +71,9 @@ class AttemptOut(Declared, declared=Attempt):
 class SpentOut(BaseModel):
     """Seconds from the submission of the job to its end, or until now."""
 
-    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
-    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
-    took_seconds: float = Field(description="Both together", examples=[60.5])
+    waited_seconds: float = Field(description="Time before the first attempt and between attempts", examples=[41.0])
+    worked_seconds: float = Field(description="Time in all attempts together", examples=[19.5])
+    took_seconds: float = Field(description="Sum of both times", examples=[60.5])
 
     @classmethod
     def of(cls, spent: Spent) -> SpentOut:
@@ -83,8 +83,8 @@ class SpentOut(BaseModel):
 
 @dataclass(frozen=True)
 class Prospects:
-    """What answers about jobs need besides the jobs: names of tables by table id, what jobs wait for by job id, the
-    forecast, and the expected cost of what dry runs have planned by id of the dry run."""
+    """What answers about jobs need besides the jobs: the names of tables, by table id; what jobs wait for, by job id;
+    the forecast; and the expected cost of the jobs that dry runs have planned, by id of the dry run."""
 
     names: Mapping[str, str]
     waits: Mapping[str, Wait] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Prospects:
 class AmountOut(BaseModel):
     """An amount that a job is expected to take, besides its seconds."""
 
-    of: CostPart = Field(description="What is counted. CPU seconds are those of the worker and its processes")
+    of: CostPart = Field(description="What is counted. CPU seconds include those of the worker's processes")
     expected: float = Field(description="How much an attempt takes", examples=[8.4])
     low: float = Field(description="Nine of ten take more than this", examples=[7.1])
     high: float = Field(description="Nine of ten take less than this", examples=[9.9])
@@ -114,14 +114,14 @@ class CostOut(BaseModel):
     low_gb_hours: float = Field(description="Nine of ten take more than this", examples=[0.0121])
     high_gb_hours: float = Field(description="Nine of ten take less than this", examples=[0.0167])
     learned_from: Basis = Field(
-        description="The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of "
-        "its `shape`, or all of this `kind`; `default` if there are none",
+        description="The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of "
+        "the same `shape`, or all of this `kind`; `default` if there are none",
         examples=["table"],
     )
     is_guess: bool = Field(description="Whether no job of this kind has ended on this table")
     amounts: list[AmountOut] = Field(
-        description="CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their "
-        "workers report them"
+        description="CPU seconds, and bytes of files that are read and written, if jobs of this kind and their workers "
+        "report them"
     )
     text: str = Field(
         description="The same in words",
@@ -158,13 +158,13 @@ class ForecastOut(CostOut):
         description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
     )
     ends_at: datetime | None = Field(description="Expected end of its attempt; null if the start is not known")
-    held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if it is")
+    held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if the job is due")
     text: str = Field(description="The same in words", examples=["starts in about 8 min"])
 
     @classmethod
     def of_job(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
         found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
-        # Since the outlook was made, the job may have been leased, or put back into the queue.
+        # Since the outlook was computed, the job may have been leased, or put back into the queue.
         if outlook is None or found is None or found.is_held != job.state.is_held:
             return None
         return struct_of(cls)(
@@ -198,10 +198,10 @@ class JobOut(Declared, declared=Job):
     kind: JobKind
     dry_run: bool
     worker_id: str | None
-    progress: ProgressOut | None = Field(description="What it does now; null before it runs")
+    progress: ProgressOut | None = Field(description="What the job does now; null before it runs")
     verdict: JobVerdict | None = Field(
-        description="The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A "
-        "job that is no dry run has a verdict only if it was refused or had nothing to do",
+        description="The result of a dry run: its plan is `ready`, the job would be `refused`, or there is "
+        "`nothing_to_do`. Another job has a verdict only if it was refused or had nothing to do",
         examples=["refused"],
     )
     error: JobProblem | None = Field(description="Error of the last attempt")
@@ -213,8 +213,8 @@ class JobOut(Declared, declared=Job):
     )
     waits_for: str | None = Field(
         None,
-        description="What a queued job, or the present step of a running one, waits for: the end of a sentence that "
-        "begins with `waits for`. Null if it does not wait",
+        description="What a queued job, or the present step of a running one, waits for; to be read after the words "
+        "`waits for`. Null if it does not wait",
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
     forecast: ForecastOut | None = Field(
@@ -235,7 +235,7 @@ class JobOut(Declared, declared=Job):
         return made(
             cls,
             job,
-            # The table may have been removed a moment ago, and its jobs with it.
+            # The table may have been unregistered a moment ago, together with its jobs.
             table_name=prospects.names.get(job.table_id, job.table_id),
             waits_for=wait.what if wait else None,
             breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
@@ -248,20 +248,20 @@ class JobOut(Declared, declared=Job):
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
-    spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
+    spent: SpentOut = Field(description="How long the job waited and worked, and the sum of both")
 
 
 class LogLineOut(Shown):
     at: datetime = Field(
-        description="When it was written, by the clock of the worker", examples=["2026-11-23T23:57:04.120Z"]
+        description="When the line was written, by the clock of the worker", examples=["2026-11-23T23:57:04.120Z"]
     )
-    level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
+    level: LogLevel = Field(description="How serious the line is", examples=[LogLevel.WARNING])
     logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
     message: str = Field(
         description="The text, with the stack trace if there is one; without secrets",
         examples=["job_4be1c0d2f6a89b37/1: planning"],
     )
-    attempt: int = Field(description="The attempt that wrote it", examples=[1])
+    attempt: int = Field(description="The attempt that wrote the line", examples=[1])
 
 
 class JobLog(Shown):
@@ -272,7 +272,7 @@ class JobLog(Shown):
         description="Cursor of the next page; null if these are the last lines so far", examples=["1.499"]
     )
     position: str = Field(
-        description="Cursor behind the last of these lines: pass it later to get only the lines that came since",
+        description="Cursor after the last of these lines. Pass it later to get only the lines that came since then",
         examples=["1.499"],
     )
 

@@ -137,7 +137,7 @@ async def get_job(
     request: Request,
     wait_seconds: Annotated[
         float,
-        Query(ge=0, le=MOST_SECONDS, description="Delays the answer until the job has ended, for this time at most"),
+        Query(ge=0, le=MOST_SECONDS, description="Delays the answer until the job has ended, but at most this long"),
     ] = 0,
 ) -> JobDetail:
     """To wait for the end of the job, call with `wait_seconds` and repeat the call until `state` is `succeeded`,
@@ -188,9 +188,9 @@ def retry_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> JobOut:
-    """Submits a new job with the same kind, parameters and table. Like any new job, it may be refused now, and goes to
-    the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a repeated call
-    returns it."""
+    """Submits a new job with the same kind, parameters and table. Like any new job, it may be refused, and goes to the
+    worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a repeated call
+    returns the new job."""
     with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
     asked = JobRequest.again(
@@ -222,9 +222,9 @@ def get_job_log(
         Query(max_length=32, description="`next_cursor` or `position` of an earlier answer", examples=["1.499"]),
     ] = None,
 ) -> JobLog | Response:
-    """Returns the lines of all its attempts, the oldest first: all lines of the worker, and warnings and errors of its
-    JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The newest MiB
-    of lines is kept as long as the job."""
+    """Returns the lines of all attempts, the oldest first: all lines of the worker, and warnings and errors of its JVM.
+    A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The newest MiB of
+    lines is kept as long as the job."""
     with reading(database.engine) as connection:
         job_store.get(connection, job_id)
         page = job_log.page(connection, job_id, limit=limit, cursor=cursor, level=level)
@@ -246,7 +246,7 @@ def download_job_log(job_id: JobId, database: DatabaseDep, level: Level = LogLev
 
 @router.operator(
     "POST /jobs/{job_id}/writers-stopped",
-    "Confirm that the writers were stopped, for a job that waits for it",
+    "Confirm that the writers were stopped for a job that waits for this",
     job_errors.JobNotWaitingError,
     FlinkStateReturnsError,
 )
@@ -294,7 +294,7 @@ def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Pr
 
 
 def _foreseen(fleet: FleetWork, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
-    """Adds the forecast of active jobs, and the expected cost of what dry runs have planned."""
+    """Adds the forecast of active jobs, and the expected cost of the jobs that dry runs have planned."""
     active = [job.id for job in jobs if job.state.is_active]
     planned = {
         job.id: Planned(job.table_id, job.kind.value, job.parsed_result.work)
@@ -306,7 +306,7 @@ def _foreseen(fleet: FleetWork, jobs: Sequence[Job], prospects: Prospects) -> Pr
     try:
         outlook, costs = fleet.run(forecast, active, planned)
     except errors.FleetUnavailableError as error:
-        # The call has changed the job already, or shows it, and a forecast may be missing.
+        # The call has already changed or read the job, and an answer may lack the forecast.
         log.warning("Answered without a forecast: %s", error)
         return prospects
     return replace(prospects, outlook=outlook, costs=costs)

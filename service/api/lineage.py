@@ -38,7 +38,7 @@ class LineageDatasetIn(_Tolerant):
     """A dataset that the run has read."""
 
     namespace: _Text = Field(description="Namespace of the dataset", examples=["s3://lake"])
-    name: _Text = Field(description="Its name there", examples=["orders"])
+    name: _Text = Field(description="Name of the dataset in the namespace", examples=["orders"])
     facets: dict[str, Any] | None = Field(
         None, description="Facets of the dataset. Only `symlinks` is read: other names of the dataset"
     )

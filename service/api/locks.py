@@ -33,8 +33,8 @@ MOST_WRITERS = 100
 class WriterHeartbeatOut(Declared, declared=Writer):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
-    heartbeat_age_seconds: float = Field(description="Seconds since then", examples=[42.0])
-    is_alive: bool = Field(description="Whether it is less than five minutes old")
+    heartbeat_age_seconds: float = Field(description="Seconds since the last heartbeat", examples=[42.0])
+    is_alive: bool = Field(description="Whether the last heartbeat is less than five minutes old")
 
     @classmethod
     def of(cls, writer: Writer, now: datetime) -> WriterHeartbeatOut:
@@ -51,8 +51,8 @@ class LockJobOut(BaseModel):
     holds: bool = Field(
         description="Whether the lock's file names this job as its owner; false for a lock without a file"
     )
-    waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
-    step: str | None = Field(description="What its worker does now", examples=["planning"])
+    waits: bool = Field(description="Whether the job waits for the lock, in its worker or in the queue")
+    step: str | None = Field(description="What the job's worker does now", examples=["planning"])
 
     @classmethod
     def of(cls, job: Job, lock: HeldLock) -> LockJobOut:
@@ -63,7 +63,9 @@ class LockJobOut(BaseModel):
 class RefusalOut(BaseModel):
     """The problem with which a request to break the lock would be refused now."""
 
-    type: str = Field(description="Name of its type: GET /problems/{name} explains it", examples=["lock-too-young"])
+    type: str = Field(
+        description="Name of the problem's type: GET /problems/{name} explains it", examples=["lock-too-young"]
+    )
     title: str = Field(examples=["The lock has not been held for long enough to prove that its holder is dead"])
     detail: str = Field(description="The reason in this case; may be empty")
     hint: str = Field(description="What to do")
@@ -78,19 +80,19 @@ class HeldLockOut(Declared, declared=LockFile):
         examples=["org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"],
     )
     detail: str | None = Field(description="Why the state is unknown")
-    age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
+    age_seconds: float | None = Field(description="Seconds since the lock was taken", examples=[10800.0])
     ending: str = Field(
         description="How a lock of this provider ends if its holder never releases it",
         examples=["The lock never ends by itself: the file stays until somebody deletes it."],
     )
-    break_after_seconds: float = Field(description="Age from which it may be broken", examples=[3600.0])
+    break_after_seconds: float = Field(description="Age from which the lock may be broken", examples=[3600.0])
     is_breakable: bool = Field(description="Whether DELETE would break the lock now")
-    refusal: RefusalOut | None = Field(description="Why not; null if it is breakable")
+    refusal: RefusalOut | None = Field(description="Why the lock cannot be broken now; null if it can")
     writers: list[WriterHeartbeatOut] = Field(
         description=f"Heartbeats of writers, latest first; at most {MOST_WRITERS}"
     )
     pending: list[PendingOut] = Field(description="Pending instants of the table")
-    jobs: list[LockJobOut] = Field(description="Jobs of this service that may hold it or wait for it")
+    jobs: list[LockJobOut] = Field(description="Jobs of this service that may hold the lock or wait for it")
 
     @classmethod
     def of(cls, lock: HeldLock, breaker: LockBreaker) -> HeldLockOut:
@@ -115,14 +117,15 @@ class HeldLockOut(Declared, declared=LockFile):
 
 
 class BrokenLockOut(BaseModel):
-    """The lock that was broken, as it was."""
+    """The lock that was broken, as it was before."""
 
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
-    since: datetime | None = Field(description="Time at which it was taken")
+    since: datetime | None = Field(description="Time at which the lock was taken")
     held_seconds: float | None = Field(description="For how long the lock was held", examples=[10800.0])
     holder: str | None = Field(
-        description="Who held it, as far as it was known", examples=["a writer that Hudi's lock file does not name"]
+        description="Who held the lock, as far as this was known",
+        examples=["a writer that Hudi's lock file does not name"],
     )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
@@ -166,7 +169,7 @@ def break_lock(
             min_length=1,
             max_length=500,
             pattern=A_REASON,
-            description="How you know that its holder is dead; kept in the audit trail",
+            description="How you know that the holder is dead; stored in the audit trail",
             examples=["the writer was killed with its machine"],
         ),
     ],
@@ -175,9 +178,9 @@ def break_lock(
         Query(min_length=1, max_length=64, pattern=SOME_TEXT, description="Break only the lock with this `id`"),
     ] = None,
 ) -> BrokenLockOut:
-    """Removes the file of a lock that never ends by itself. The lock must be older than the limit, no heartbeat of a
-    writer may be alive, and no job of this service may hold the lock. **A holder that is only slow would then write at
-    the same time as others**, so the limit has to be far longer than any pause of a writer."""
+    """Removes the file of a lock that never ends by itself. The lock must be older than the limit, no writer may have a
+    current heartbeat, and no job of this service may hold the lock. **If the holder is only slow, it would then write
+    at the same time as others**, so the limit has to be far longer than any pause of a writer."""
     breaker = lock_breaker_of(database, lake, queue)
     lock = breaker.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
     # The poll ends the problem that the lock has caused.

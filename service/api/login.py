@@ -1,4 +1,4 @@
-"""The log-in by an OpenID provider: /login, where a browser begins it, and /login/callback, to which it comes back."""
+"""The log-in through an OpenID provider. A browser begins it at /login, and comes back to /login/callback."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from service.model.errors import GroundskeeperError
 router = APIRouter()
 
 _LONGEST = 4096
-# A page of the dashboard. Only the part of an address after `#` is accepted, so the browser cannot be sent to another
-# site.
+# The pattern of a page of the dashboard. Only the part of an address after `#` is accepted, so the browser cannot be
+# sent to another site.
 _PAGE = r"^#/[!-~]*$"
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
@@ -121,7 +121,7 @@ def come_back(
             )
             audit_record.about("session", session.id)
             if not session_store.add(connection, session):
-                raise LoginExpiredError("This answer of the provider has opened a session already.")
+                raise LoginExpiredError("This answer of the provider has already opened a session.")
         answer = _redirect(f"{home}/{attempt.page}")
         OF_SESSION.give(answer, request, str(cookie), session.lifetime, is_secure=is_secure)
         OF_LOGIN.take_back(answer, request)

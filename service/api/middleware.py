@@ -30,8 +30,8 @@ _FREQUENT_PATHS = ("/v1/worker/", "/v1/callbacks/", "/v1/lineage")
 
 
 class SizeLimit:
-    """Reads the whole body before the call. Refuses a body above the limit, and any body while those of other requests
-    take `_MOST_BODIES` times the limit of memory."""
+    """Reads the whole body before the call. Refuses a body above the limit, and any body while the bodies of other
+    requests take `_MOST_BODIES` times the limit in memory."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
@@ -95,7 +95,7 @@ class AuditLog:
         started = time.monotonic()
         is_frequent = scope["path"].startswith(_FREQUENT_PATHS)
         record = None if is_frequent else self._trail.begin(scope)
-        # The status after an unexpected exception, which is answered outside of this middleware.
+        # The status if an unexpected exception is raised; it is answered outside of this middleware.
         status = int(status_of(GroundskeeperError))
         head: Message | None = None
 
@@ -151,8 +151,8 @@ def _problem_in(message: Message, status: int) -> str | None:
 
 
 class Latencies:
-    """Measures the time until the head of each answer, by the template of its route. The answer names the time and its
-    parts, so that a caller can tell them from the time of the network."""
+    """Measures the time until the head of each answer, by the template of the route. A header of the answer has this
+    time and its parts, so that a caller can distinguish them from the time of the network."""
 
     def __init__(self, app: ASGIApp, metrics: ProcessMetrics) -> None:
         self._app = app
@@ -192,7 +192,7 @@ class Latencies:
 
 
 def _route(scope: Scope) -> str:
-    """Returns the template of the route, one template for all static files, or `none`. The path itself must not label a
-    series, because callers can send any number of paths."""
+    """Returns the template of the route, one template for all static files, or `none`. The path itself must not be a
+    label of metrics, because callers can send any number of paths."""
     route = scope.get("route")
     return str(getattr(route, "path", None) or "none")

@@ -33,19 +33,19 @@ _TARGET = {"type": "slack", "url": "https://hooks.slack.com/services/T0/B0/XXXX"
 
 class TargetIn(
     Request,
-    # For each type the members that it may have, and whether it needs them. Forms show fields accordingly.
+    # For each type: the members that it may have, and whether they are required. Forms show fields accordingly.
     json_schema_extra={
         "examples": [_TARGET],
         "x-members": {target.value: dict(members) for target, members in registry.MEMBERS.items()},
     },
 ):
-    """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
+    """Where messages go. `GET` shows secrets masked. If a masked value is sent back, the stored value stays."""
 
     type: Target = Field(description="What receives the messages", examples=["slack"])
     url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = Field(
         None,
         description="Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as"
-        " https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region",
+        " https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only needed for another region",
         examples=["https://hooks.slack.com/services/T0/B0/XXXX"],
     )
     routing_key: Word | None = Field(None, description="PagerDuty: the integration key of the service")
@@ -122,16 +122,16 @@ class NotificationIn(
         20,
         ge=1,
         le=500,
-        description="Most messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty "
-        "and Alertmanager do not count",
+        description="Largest number of messages in an hour; the last one sums up all further ones. Ends of alerts in "
+        "PagerDuty and Alertmanager do not count",
     )
     quiet_hours: Annotated[list[WindowIn], Field(max_length=50)] = Field(
         default_factory=list,
-        description="Hours in which only critical problems are reported; the others follow afterwards if they are "
-        "still open",
+        description="Hours in which only critical problems are reported. The others are reported after these hours if "
+        "they are still open",
     )
     time_zone: TimeZone = Field(
-        "UTC", description="That of the quiet hours and of the report", examples=["Europe/Berlin"]
+        "UTC", description="Time zone of the quiet hours and of the report", examples=["Europe/Berlin"]
     )
     report: WeeklyIn | None = Field(
         None,
@@ -145,7 +145,7 @@ class NotificationIn(
         if self.report and self.target.type.keeps_alerts:
             raise ValueError(f"a target of the type {self.target.type} cannot get a report")
         if not (self.events or self.report):
-            raise ValueError("events: must name one at least, unless there is a report")
+            raise ValueError("events: must name at least one, unless there is a report")
         return self
 
     @property
@@ -159,7 +159,7 @@ class NotificationIn(
 
 
 class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z"}]}):
-    until: Moment = Field(description="When it ends", examples=["2026-01-02T07:00:00Z"])
+    until: Moment = Field(description="When the snooze ends", examples=["2026-01-02T07:00:00Z"])
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
         None, description="For others", examples=["planned work on the storage"]
     )
@@ -167,14 +167,14 @@ class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07
 
 class NotificationOut(Declared, declared=Notification):
     target: TargetOut = Field(description="Where messages go")
-    events: list[Occasion] = Field(description="What it tells")
+    events: list[Occasion] = Field(description="What the notification reports")
     least_severity: Severity = Field(description="Lowest severity of problems that are reported")
     kinds: list[ProblemKind] = Field(description="Kinds of problems; empty for all")
     tables: list[str] = Field(description="Ids of tables or patterns of names; empty for all")
-    most_per_hour: int = Field(description="Most messages in an hour", examples=[20])
+    most_per_hour: int = Field(description="Largest number of messages in an hour", examples=[20])
     quiet_hours: list[WindowIn] = Field(description="Hours in which only critical problems are reported")
-    time_zone: str = Field(description="That of the quiet hours and of the report", examples=["UTC"])
-    report: WeeklyIn | None = Field(description="When it sends a weekly report; null for none")
+    time_zone: str = Field(description="Time zone of the quiet hours and of the report", examples=["UTC"])
+    report: WeeklyIn | None = Field(description="When the notification sends a weekly report; null for none")
     enabled: bool = Field(description="False if its webhook is disabled, so that nothing is sent", examples=[True])
     disabled_because: str | None = Field(description="Why nothing is sent")
     failing_since: datetime | None = Field(description="The first failure after the last success")
@@ -216,19 +216,19 @@ class NotificationOut(Declared, declared=Notification):
 
 class NotificationPut(NotificationOut):
     secret: str | None = Field(
-        description="Secret for checking the signatures of a webhook. Only in the answer that creates it"
+        description="Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"
     )
 
 
 class AlertOut(BaseModel):
-    """Problems that were reported in one message, and whose end is reported in one message."""
+    """Problems that were reported in one message. One message reports their end."""
 
     key: str = Field(description="PagerDuty's `dedup_key`", examples=["groundskeeper-3b0f2a9d5e7b1c44"])
     kind: str = Field(description="Kind of problem", examples=["lock-awaited"])
     severity: Severity = Field(description="Severity of the most serious problem")
     title: str = Field(description="What is wrong", examples=["The table's lock has been held for long"])
-    began_at: datetime = Field(description="When it was first reported")
-    problems: int = Field(description="Problems in it", examples=[40])
+    began_at: datetime = Field(description="When the alert was first reported")
+    problems: int = Field(description="Number of problems in the alert", examples=[40])
     names: list[str] = Field(description="Objects that have the problem, at most 20", examples=[["orders"]])
 
 

@@ -59,8 +59,8 @@ def list_notifications(database: DatabaseDep) -> ListOf[NotificationOut]:
     NotificationNotFoundError,
 )
 def get_notification(name: Name, database: DatabaseDep, response: Response) -> NotificationDetail:
-    """`GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET /v1/events?types=notification.*`
-    what they say."""
+    """`GET /v1/webhooks/{id}/deliveries` lists its messages with the receiver's answers. `GET
+    /v1/events?types=notification.*` has the content of the messages."""
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "notification", name)
         found = store.get(connection, name)
@@ -89,8 +89,8 @@ def put_notification(
     response: Response,
 ) -> NotificationPut:
     """Sends messages about problems and failed jobs, one for each cause, in the form of the target. Problems that are
-    already open are reported within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the
-    address of this request."""
+    already open are reported within seconds. Links in messages use GROUNDSKEEPER_PUBLIC_URL, or else the address of
+    this request."""
     put = flows.put(
         database,
         guard,
@@ -124,7 +124,7 @@ def test_notification(name: Name, database: DatabaseDep) -> DeliveryOut:
 
 @router.operator("PUT /notifications/{name}/snooze", "Send nothing for a time", NotificationNotFoundError)
 def snooze_notification(name: Name, wanted: SnoozeIn, database: DatabaseDep, caller: CallerDep) -> NotificationOut:
-    """Afterwards, the problems that are still open are reported, and the jobs that have failed meanwhile."""
+    """After that time, the problems that are still open, and the jobs that have failed meanwhile, are reported."""
     because = f"{caller.name}: {wanted.reason}" if wanted.reason else caller.name
     return _shown(NotificationOut, flows.snooze(database, name, until=wanted.until, because=because), database)
 

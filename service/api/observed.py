@@ -18,7 +18,7 @@ from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, 
 
 
 class CommitOut(Shown, declared=Commit):
-    """A completed instant. Counts are null where the action writes no data."""
+    """A completed instant. Counts are null if the action writes no data."""
 
     table_id: str
 
@@ -26,7 +26,7 @@ class CommitOut(Shown, declared=Commit):
 class PendingOut(Declared, declared=Pending):
     requested_time: str
     requested_at: datetime | None
-    age_seconds: float | None = Field(description="Time since it was requested", examples=[12.5])
+    age_seconds: float | None = Field(description="Time since the instant was requested", examples=[12.5])
     heartbeat_age_seconds: float | None = Field(
         description="Time since the last heartbeat of its writer; null without any", examples=[3.1]
     )
@@ -46,7 +46,7 @@ class CompletedOut(Shown):
 class WatchOut(Declared, declared=Watch):
     """State of the polling of the table."""
 
-    error: str | None = Field(description="Why the last poll failed; null if it did not")
+    error: str | None = Field(description="Why the last poll failed; null if it did not fail")
 
     @classmethod
     def of(cls, watch: Watch) -> WatchOut:
@@ -71,7 +71,8 @@ class SinceOut(Shown, declared=Since):
 
 
 class FilesOut(BaseModel):
-    """Totals of the latest file slices, and of files that are in none of these: the most that cleaning could free."""
+    """Totals of the latest file slices, and of files that are in none of these. A cleaning could free at most the
+    latter."""
 
     file_groups: int = Field(description="Number of file groups with a latest file slice", examples=[4])
     base_files: int = Field(description="Number of base files", examples=[4])
@@ -97,11 +98,12 @@ class SizeClassOut(BaseModel):
     """A class of file sizes. The class begins where the one before it ends."""
 
     below_bytes: int | None = Field(description="Null in the last class", examples=[134_217_728])
-    files: int = Field(description="Number of files in it", examples=[12])
+    files: int = Field(description="Number of files in this class", examples=[12])
 
 
 class MetadataTableOut(Shown, declared=MetadataTableState):
-    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file slices."""
+    """The metadata table of a table. Every reader and writer uses it for planning. Sizes are those of its latest file
+    slices."""
 
 
 class SnapshotOut(Declared, declared=TableSnapshot):
@@ -143,7 +145,7 @@ class SnapshotOut(Declared, declared=TableSnapshot):
 
 
 class SampleOut(Shown, declared=Sample):
-    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
+    """The state at one time. Between two samples nothing has changed, unless samples in between were deleted."""
 
     log_ratio: float | None = Field(description="Log bytes divided by base bytes; null without base files")
 
@@ -189,7 +191,7 @@ class BucketsOut(BaseModel):
     taken_at: datetime
     num_buckets: int
     num_partitions: int
-    partitions: list[BucketsOfPartition] = Field(description="The largest ones")
+    partitions: list[BucketsOfPartition] = Field(description="The largest partitions")
 
 
 class CallbackOut(BaseModel):
@@ -202,7 +204,7 @@ class WriterOptionsOut(BaseModel):
     options: dict[str, str] = Field(
         description="Options of the writer, by the engine's own names", examples=[{"hoodie.clean.automatic": "false"}]
     )
-    session_conf: dict[str, str] = Field(description="For the start of the Spark session: `SET` comes too late")
+    session_conf: dict[str, str] = Field(description="Options for the start of the Spark session; `SET` is too late")
     sql: dict[str, str] = Field(
         description="The options as parts of SQL statements: `with` is for Flink's CREATE TABLE, `set` and "
         "`tblproperties` (for a new table) are for Spark SQL. `create` is a whole statement for an "

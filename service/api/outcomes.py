@@ -48,13 +48,13 @@ class ReadCostOut(BaseModel):
 
 
 class KeptOut(BaseModel):
-    """Whether the objective is kept now, and for which share of the time it was kept. Time for which that is not known
+    """Whether the objective is kept now, and for which share of the time it was kept. Time for which this is not known
     is left out."""
 
     missed: str | None = Field(description="How the objective was missed at the last check; null if it was kept")
     missed_since: datetime | None = Field(description="Since when")
     looked_at: datetime = Field(description="Time of the last check", examples=["2026-01-01T12:00:00Z"])
-    week_percent: float = Field(description="Share of the last week for which it was kept", examples=[99.4])
+    week_percent: float = Field(description="Share of the last week for which the objective was kept", examples=[99.4])
     budget_used: float = Field(
         description="Share of the week's error budget that is used; above 1 the objective is not kept", examples=[0.6]
     )
@@ -78,9 +78,10 @@ class GainOut(BaseModel):
         description="Processor seconds that the job was expected to save each read", examples=[0.6]
     )
     saved_seconds: float | None = Field(
-        description="Processor seconds that it has saved each read; null until the job has succeeded", examples=[0.55]
+        description="Processor seconds that the job has saved each read; null until the job has succeeded",
+        examples=[0.55],
     )
-    overhead_before: float = Field(description="Overhead of reads when it was queued", examples=[1.24])
+    overhead_before: float = Field(description="Overhead of reads when the job was queued", examples=[1.24])
     overhead_after: float | None = Field(
         description="Overhead at the first poll after the job, which includes later writes", examples=[1.0]
     )
@@ -99,7 +100,7 @@ class OutcomeOut(BaseModel):
     cost: ReadCostOut | None = Field(description="What a read costs; null before the first poll")
     kept: KeptOut | None = Field(description="Null without an objective, and before the first check")
     gb_hours_of_day: float | None = Field(
-        description="GB-hours of its jobs in 24 hours; null without `max_gb_hours_per_day`", examples=[0.4]
+        description="GB-hours of the table's jobs in 24 hours; null without `max_gb_hours_per_day`", examples=[0.4]
     )
     gains: list[GainOut] = Field(description="The last jobs that make reads cheaper, the newest first")
 

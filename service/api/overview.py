@@ -75,8 +75,8 @@ class ProblemGroupOut(Shown, declared=ProblemGroup):
 class ProblemsNow(BaseModel):
     as_of: datetime | None = Field(
         description="When the problems and backlogs were computed. If that was more than some seconds ago, this call"
-        " has started a new computation for the next one. Null after a start with very many tables: they have not been"
-        " computed yet, and the counts and lists are empty"
+        " has started a new computation for later calls. Null after a start with very many tables, while they have"
+        " not been computed; the counts and lists are then empty"
     )
     counts: SeverityCounts = Field(description="Counts of all problems, whatever the filter of the tables")
     groups: list[ProblemGroupOut] = Field(description="All problems, those with one cause in one group")
@@ -99,7 +99,7 @@ class SuggestionOut(BaseModel):
 
     base_path: str = Field(examples=["/lake/orders"])
     table_name: str = Field(examples=["orders"])
-    plans: int = Field(description="Plans that it has delegated", examples=[2])
+    plans: int = Field(description="Plans that the writer has delegated", examples=[2])
     hint: str = Field(description="The remedy")
 
     @classmethod
@@ -108,7 +108,7 @@ class SuggestionOut(BaseModel):
 
 
 class WebhookSummary(BaseModel):
-    total: int = Field(description="All of them", examples=[3])
+    total: int = Field(description="Number of webhooks", examples=[3])
     failing: int = Field(description="Enabled webhooks whose last delivery failed", examples=[1])
     disabled: int = Field(description="Disabled webhooks", examples=[0])
     pending: int = Field(description="Deliveries that are due, or wait for their next attempt", examples=[12])
@@ -135,7 +135,7 @@ class WorkerSummary(BaseModel):
 class Overview(BaseModel):
     at: datetime = Field(description="The service's time of this answer")
     event_id: int = Field(
-        description="The newest event at that time. To continue from this answer, pass it as `after` to the stream "
+        description="The newest event at this time. To continue from this answer, pass it as `after` to the stream "
         "of events"
     )
     problems: ProblemsNow = Field(description="Everything that is wrong")
@@ -187,7 +187,7 @@ def get_overview(
 ) -> Overview:
     """Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old, so that a
-    call takes milliseconds; the first call after some minutes then gets problems that are minutes old."""
+    call takes milliseconds. After a pause of some minutes, the first call then gets problems that are minutes old."""
     wanted = Filter(q, health, kind, table_type, state, selection)
     most = BRIEF if brief else WHOLE
     return answered(fleet, overview_of, wanted, sort, most, limit=limit, cursor=cursor)
@@ -210,7 +210,8 @@ def overview_of(
     outlook = monitoring.forecaster.outlook(database.engine, database.clock, most_age=MOST_AGE_AT_ONCE)
     now = database.clock()
     with reading(database.engine) as connection:
-        # The position is read first: an event that is published during this call may be seen twice, but is not missed.
+        # The position is read first. So an event that is published during this call may be seen twice, but is not
+        # missed.
         event_id = outbox.newest(connection)
     tables = problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:

@@ -57,15 +57,15 @@ class BriefProblem(Shown):
 
     id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
     kind: ProblemKind = Field(examples=["compaction-behind"])
-    severity: Severity = Field(description="How serious it is", examples=["warning"])
+    severity: Severity = Field(description="How serious the problem is", examples=["warning"])
     title: str = Field(examples=["Compaction is far behind"])
-    since: datetime = Field(description="When it began, as exactly as the data tells")
-    is_acknowledged: bool = Field(description="Whether somebody has acknowledged it")
+    since: datetime = Field(description="When the problem began, as exactly as this is known")
+    is_acknowledged: bool = Field(description="Whether somebody has acknowledged the problem")
     remedy: str = Field(description="What to do", examples=["Compact the table."])
 
 
 class BacklogOut(Shown, declared=TableBacklog):
-    """What the services of a table have not done yet, at the last poll that found something new."""
+    """The work that the table services of a table have not done yet, at the last poll that found something new."""
 
 
 class PastJobOut(Shown, declared=PastJob):
@@ -84,8 +84,8 @@ class TableRow(BaseModel):
     base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["/lake/orders"])
     owner: str | None
     tags: dict[str, str]
-    table_type: str | None = Field(description="Null if it was not detected", examples=["MERGE_ON_READ"])
-    table_version: int | None = Field(description="Null if it was not detected", examples=[9])
+    table_type: str | None = Field(description="Null if the type was not detected", examples=["MERGE_ON_READ"])
+    table_version: int | None = Field(description="Null if the version was not detected", examples=[9])
     declared_buckets: int | None = Field(
         description="Number of buckets in the writers' options; null without a bucket index", examples=[4]
     )
@@ -97,16 +97,16 @@ class TableRow(BaseModel):
         " it"
     )
     health: Health | None = Field(
-        description="The severity of its most serious problem, `healthy` without any; null if `as_of` is null"
+        description="Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is"
     )
     problems: list[BriefProblem] = Field(description="The five most serious problems, most serious first")
-    problem_count: int = Field(description="All of them", examples=[2])
+    problem_count: int = Field(description="Number of the table's problems", examples=[2])
     warnings: list[str] = Field(
         description="Found when the table was last examined, at most 10", examples=[["Something is dangling."]]
     )
     incidents: IncidentCounts = Field(description="Unresolved incidents")
     backlog: BacklogOut | None = Field(description="Null before the first poll")
-    last_commit_at: datetime | None = Field(description="Null if there is none, or before the first poll")
+    last_commit_at: datetime | None = Field(description="Null before the first poll, or if there is no commit")
     log_ratio: float | None = Field(
         description="Log bytes divided by base bytes; null without base files", examples=[0.25]
     )

@@ -48,8 +48,8 @@ class ParamsIn(Request):
 
 
 def _choice(prefix: Any) -> Any:
-    """The tag says which model validates a value, so that a mistake is reported once, with the names that the caller
-    used."""
+    """Returns the tag of the model that validates a value. So a mistake is reported only once, with the names that the
+    caller used."""
     path = as_model(get_args(PartitionChoice)[0])
     is_prefix = Discriminator(lambda given: "<path>" if isinstance(given, str) else "<prefix>")
     return Annotated[Annotated[path, Tag("<path>")] | Annotated[prefix, Tag("<prefix>")], is_prefix]

@@ -42,7 +42,7 @@ router = Routes(prefix="/v1", tags=["policies"])
 _MOST_NAMES = 20
 _MOST_PREVIEWED = 20
 
-# The name of a table may contain slashes, and so may a pattern.
+# The name of a table may contain slashes, so a pattern may contain them too.
 Pattern = Annotated[
     str,
     Path(
@@ -59,7 +59,7 @@ Pattern = Annotated[
 @router.reader("GET /policies", "List the policies of patterns")
 def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
     """Lists each policy with the tables that have a setting from it. A table is not among them if stronger patterns or
-    its own policy replace all settings."""
+    the table's own policy replace all its settings."""
     with reading(database.engine) as connection:
         found = policy_registry.decided_for(connection)
 
@@ -135,7 +135,7 @@ def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
 
 @router.reader("GET /tables/{table_id}/policy", "Show the effective policy of a table")
 def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
-    """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own policy."""
+    """Returns all levels merged, and the source of each value. The `ETag` identifies the table's own policy."""
     with reading(database.engine) as connection:
         effective, own = policy_registry.levels_of(connection, table_id)
     response.headers["ETag"] = tag_of(settings_of(own))

@@ -50,20 +50,25 @@ class _Section(TypedDict, total=False):
 
 
 class WindowIn(TypedDict):
-    """A time window, which opens on `days`, or every day if there are none. An `end` that is not after `start` is on
-    the next day."""
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on the
+    next day."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 
-    start: Annotated[TimeOfDay, Field(description="Time of day at which it opens", examples=["22:00"])]
+    start: Annotated[TimeOfDay, Field(description="Time of day at which the window opens", examples=["22:00"])]
     end: Annotated[
         TimeOfDay,
-        Field(description="Time of day at which it closes, on the next day if it is not later", examples=["04:30"]),
+        Field(
+            description="Time of day at which the window closes; the next day, unless later than `start`",
+            examples=["04:30"],
+        ),
     ]
     days: NotRequired[
         Annotated[
             list[Day],
-            Field(max_length=7, description="Days on which it opens; all if left out", examples=[["sat", "sun"]]),
+            Field(
+                max_length=7, description="Days on which the window opens; all if left out", examples=[["sat", "sun"]]
+            ),
         ]
     ]
 
@@ -71,11 +76,11 @@ class WindowIn(TypedDict):
 _DEFAULTS = Policy().to_json()
 _ABOUT: Mapping[type[Section], tuple[str, dict[str, Any]]] = {
     ObjectiveSettings: (
-        "Limits on the cost of reads and storage, from which the service derives when jobs run",
+        "Limits on the cost of reads and storage, which determine when jobs run",
         {"read_overhead": 1.2},
     ),
     BudgetSettings: ("Limit on the cost of the jobs of all tables of a pattern in a day", {"gb_hours_per_day": 20}),
-    AdviceSettings: ("Whether advice about thresholds is applied, and how dear it may make a read", {"mode": "auto"}),
+    AdviceSettings: ("Whether advice about thresholds is applied, and how costly reads may become", {"mode": "auto"}),
 }
 
 
@@ -115,8 +120,8 @@ def _section(settings: type[Section]) -> Any:
 
 
 def _with_default(member: Any, default: Any) -> Any:
-    """Returns the type with the service's default as `x-default` in the document. The keyword `default` would be wrong:
-    a member that is left out comes from weaker levels."""
+    """Returns the type with the service's default as `x-default` in the document. The keyword `default` would be wrong,
+    because a member that is left out comes from weaker levels."""
 
     def is_number_if_it_must(value: Any) -> Any:
         if error := error_of_number(value, member):
@@ -127,8 +132,8 @@ def _with_default(member: Any, default: Any) -> Any:
 
 
 def _bounded(setting: Any, param: Any) -> Any:
-    """Returns the type of a setting. A setting without bounds of its own has the type of the job's parameter with the
-    same name, and without a text of its own the text of that parameter."""
+    """Returns the type of a setting. If the setting declares no bounds, it has the type of the job's parameter with the
+    same name. If it declares no text, it has the text of that parameter."""
     base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
     if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
         return setting
@@ -205,8 +210,10 @@ class PatternPolicyOut(Shown, declared=PatternPolicy):
 class ListedPolicyOut(PatternPolicyOut):
     """A policy in the list, with the tables that have a setting from it."""
 
-    tables: int = Field(description="Number of tables that have a setting from it", examples=[12])
-    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
+    tables: int = Field(description="Number of tables that have a setting from this policy", examples=[12])
+    table_names: list[str] = Field(
+        description="Names of the first of these tables", examples=[["orders_eu", "orders_us"]]
+    )
 
 
 class PreviewIn(Request):
@@ -267,7 +274,7 @@ class PauseIn(Request):
 class PauseOut(BaseModel):
     paused: bool = Field(description="Whether automatic jobs are paused on all tables", examples=[True])
     since: datetime | None = None
-    by: Word | None = Field(default=None, description="Who paused them", examples=["ada (4f0c9d2b71aa)"])
+    by: Word | None = Field(default=None, description="Who paused the jobs", examples=["ada (4f0c9d2b71aa)"])
     reason: str = Field(
         default="", description="The given reason; may be empty", examples=["the storage is being moved"]
     )

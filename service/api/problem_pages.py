@@ -56,10 +56,10 @@ class ProblemType(BaseModel, json_schema_extra=_examples):
 
     type: str = Field(description="The last part of `type` in a problem document", examples=["job-conflict"])
     title: str = Field(description="What happened")
-    why: str = Field(description="Why it happens")
+    why: str = Field(description="Why such a problem occurs")
     hint: str = Field(description="What to do")
     status: int | None = Field(
-        description="HTTP status of such an answer; null for a type that only the `error` of a job has"
+        description="HTTP status of an answer with such a problem; null for a type that only the `error` of a job has"
     )
     example: dict[str, Any] = Field(description="A problem document of this type")
 
@@ -101,7 +101,7 @@ async def explain_problem(
     request: Request,
     response: Response,
 ) -> ProblemType | Response:
-    """Explains what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    """Explains what the problem means, why it happens and what to do, with an example. The `type` of each problem
     document is the address of such a page."""
     found = every_type().get(name)
     if found is None:
@@ -118,7 +118,7 @@ def _shown(
     status: HTTPStatus | None = None,
     further: Mapping[str, Any] = MappingProxyType({}),
 ) -> ProblemType:
-    """`further` are members of the example that not every problem has."""
+    """Returns the type for the pages. `further` are members of the example that not every problem has."""
     example = {
         **further,
         "type": problem_uri(declared.type),

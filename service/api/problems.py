@@ -35,11 +35,11 @@ from service.model.errors import (
 
 class FieldError(BaseModel):
     field: str = Field(description="Name of the member or parameter, as a path", examples=["params.num_buckets"])
-    message: str = Field(description="What is wrong with it", examples=["must be greater than 0"])
+    message: str = Field(description="What is wrong with the value", examples=["must be greater than 0"])
 
 
 class ProblemDocument(BaseModel):
-    """RFC 9457. Some types have further members, such as `errors`, `job_id` or `table_id`."""
+    """A problem document of RFC 9457. Some types have further members, such as `errors`, `job_id` or `table_id`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -78,8 +78,8 @@ def document(problem: Problem) -> dict[str, Any]:
 
 
 class _ProblemResponse(JSONResponse):
-    """The body is ASCII with escapes, because a text from a caller or a table may have characters that UTF-8 cannot
-    encode."""
+    """An answer whose body is ASCII with escapes, because a text from a caller or a table may have characters that
+    UTF-8 cannot encode."""
 
     media_type = MEDIA_TYPE
 
@@ -123,7 +123,7 @@ def install(app: FastAPI) -> None:
         return answer(invalid_request(error.errors(), error.body), instance=request.url.path)
 
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
-        # FastAPI answers with this status if it cannot read a body, and gives the reason as the cause.
+        # FastAPI raises this error if it cannot read a body, and the error's cause has the reason.
         if error.status_code == HTTPStatus.BAD_REQUEST and (fault := _unreadable(error.__cause__)):
             told = [{"field": "", "message": fault}]
             unread = BodyNotJsonError(_named("", fault), hint=_READABLE, extensions={"errors": told})
@@ -145,8 +145,8 @@ def install(app: FastAPI) -> None:
 
 
 def _allow(request: Request) -> dict[str, str] | None:
-    """Returns the header `Allow` with all methods of the address; the framework would name only those of the first
-    route that matches. Returns None for static files, whose routes take every method."""
+    """Returns the header `Allow` with all methods of the address; the framework would name only the methods of the
+    first route that matches. Returns None for static files, whose routes accept every method."""
     routes = request.app.router.routes
 
     def takes(method: str) -> bool:
@@ -157,7 +157,8 @@ def _allow(request: Request) -> dict[str, str] | None:
 
 
 def invalid_request(errors: Sequence[Mapping[str, Any]], body: Any = None) -> InvalidError:
-    """Converts the errors of pydantic; each `field` is a path as the caller sent it, in `body` or in the parameters."""
+    """Converts the errors of pydantic. Each `field` is a path in the body or in the parameters, as the caller sent
+    it."""
     found = [{"field": _field(error, body), "message": _message(error)} for error in errors]
     named = [_named(each["field"], each["message"]) for each in found]
     is_json = all(error["type"] != "json_invalid" for error in errors)
@@ -225,7 +226,7 @@ _PLAIN = {
 _OF_BODY = "the body of the request"
 _READABLE = "Send one JSON document in UTF-8, as the API documentation at /docs of the service describes it."
 _VERB = re.compile(r"(has|is|must|needs) ")
-# "Input should be", "String should have", "List should have" and the like.
+# Pydantic's messages begin with such words: "Input should be", "String should have", "List should have".
 _SUBJECT = re.compile(r"^[A-Z]\w+ should ")
 _MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")
 """A member of an enumeration, as Python represents it."""
@@ -235,7 +236,7 @@ def _message(error: Mapping[str, Any]) -> str:
     if error["type"] in _PLAIN:
         return _PLAIN[error["type"]]
     if error["type"] == "json_invalid":
-        # The location is the position in the text at which it ceases to be JSON.
+        # The location is the position in the text up to which the text is JSON.
         return f"is not JSON: {error['ctx']['error']}, at character {int(error['loc'][-1]) + 1}"
     if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] in OTHERWISE:
         return OTHERWISE[error["ctx"]["pattern"]]

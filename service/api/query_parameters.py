@@ -32,14 +32,15 @@ OfTable = Annotated[
     ),
 ]
 AnyOf = Annotated[list[_Choice], Query(description=_REPEATED, max_length=50)]
-# The number of stars is limited, because each one multiplies the steps of a comparison.
+# The number of stars is limited, because each star multiplies the steps of a comparison.
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=GLOB)]
 OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
-# Like those of `service.api.dependencies`, these dependencies are async: each would need a thread of the pool.
+# The dependencies are async, like those of `service.api.dependencies`, because each would else need a thread of the
+# pool.
 async def _asked(
     *, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None
 ) -> PageRequest:
@@ -83,9 +84,9 @@ _LONGEST_SHOWN = 100
 
 
 async def only_known(request: Request) -> None:
-    """A dependency of every operation. Raises ParamsInvalidError for a parameter that the operation does not have, and
-    for one with a single value that is given more than once. The member `known` of the problem lists the operation's
-    parameters."""
+    """Checks the query parameters of every operation. Raises ParamsInvalidError for a parameter that the operation does
+    not have, and for a parameter that takes one value but is given more than once. The member `known` of the problem
+    lists the operation's parameters."""
     if not request.scope.get("query_string"):
         return
     route = request.scope["route"]

@@ -69,8 +69,8 @@ class ReportOut(BaseModel):
     tables: int = Field(description="Tables on which something ran", examples=[31])
     total: FiguresOut = Field(description="The sums of all attempts, each counted once")
     groups: list[ReportGroup] = Field(
-        description="The groups; those on which workers spent the most time come first. If `by=tag`, an attempt "
-        "is in the group of each tag of its table"
+        description="The groups; those on which workers spent the most time come first. If `by=tag`, an attempt is "
+        "counted in the group of each tag of its table"
     )
     left_out: int = Field(description="Groups beyond `limit`", examples=[0])
     problems: ProblemCountsOut = Field(
@@ -95,8 +95,8 @@ class TrendOut(BaseModel):
 
 @router.reader("GET /report/trend", "Show how the fleet has developed")
 def get_trend(database: DatabaseDep, *, since: Since = None, until: Until = None) -> TrendOut:
-    """Shows backlog, ends of jobs, use of slots and bytes freed in at most 200 steps: by default of the last seven
-    days, at most of 366. All tables are sampled every five minutes."""
+    """Shows backlog, ended jobs, use of slots and freed bytes in at most 200 steps. The default period is the last
+    seven days; at most 366 days are possible. All tables are sampled every five minutes."""
     begin, end = _period(database, since, until)
     with reading(database.engine) as connection:
         found = fleet_samples.trend(connection, begin, end)
@@ -128,8 +128,9 @@ def get_report(
     selection: OfOwners,
     limit: Limit = 100,
 ) -> ReportOut:
-    """Counts the attempts that ended in the period from `since` to `until` (exclusive): by default the last seven days,
-    at most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from."""
+    """Counts the attempts that ended in the period from `since` to `until` (exclusive). The default is the last seven
+    days; at most 366 days are possible. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, which is longer than jobs are
+    kept."""
     begin, end = _period(database, since, until)
     with reading(database.engine) as connection:
         within = None if selection.is_open else table_store.ids_of(connection, selection)

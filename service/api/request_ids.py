@@ -17,7 +17,7 @@ _ABOUT = re.compile(r"/(tables|jobs|leases)/((?:tbl|job)_[0-9a-f]{1,32})(?=/|$)"
 
 
 class RequestIds:
-    """Takes the id from the header `X-Request-Id`, or makes one if that is missing or malformed."""
+    """Takes the id from the header `X-Request-Id`, or makes a new id if the header is missing or malformed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,5 +1,5 @@
 """Request models of tables, and the patterns of texts in all requests. Unknown members are refused, so that a
-misspelt one is not silently ignored."""
+misspelled member is not silently ignored."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def without_secret(text: str) -> str:
 
 
 def error_of_number(value: Any, hint: Any) -> Literal["int_type", "float_type"] | None:
-    """Returns pydantic's error for a number that is true or false, which it takes for 1 and 0 itself; None for any
-    other value."""
+    """Returns the error of pydantic if true or false is given for a number; None for any other value. Pydantic itself
+    would take them for 1 and 0."""
     if not isinstance(value, bool):
         return None
     parts = [part for each in (hint, *get_args(hint)) for part in (each, *get_args(each))]
@@ -112,7 +112,7 @@ Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=
 class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    # A validator of all fields would also be one of `kind`, by which a union chooses the model; pydantic forbids that.
+    # A validator of all fields would include `kind`, by which a union chooses the model, and pydantic forbids this.
     @model_validator(mode="before")
     @classmethod
     def _tells_numbers(cls, data: Any) -> Any:
@@ -160,13 +160,13 @@ class LockIn(Request):
 
 
 class FlinkIn(Request):
-    """The Flink job that writes the table, which the service stops with a savepoint when a job needs its writers
-    stopped. The host must be one of GROUNDSKEEPER_FLINK_HOSTS."""
+    """The Flink job that writes the table. The service stops it with a savepoint when a job needs the writers stopped.
+    The host must be one of GROUNDSKEEPER_FLINK_HOSTS."""
 
     rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=HTTP_URL)] = Field(
         examples=["http://flink-jobmanager:8081"]
     )
-    job: Word = Field(description="Its name (`pipeline.name`) or its id", examples=["orders-ingest"])
+    job: Word = Field(description="Name of the Flink job (`pipeline.name`), or its id", examples=["orders-ingest"])
     savepoint_folder: Public | None = Field(
         None, description="Default: `execution.checkpointing.savepoint-dir` of the cluster", examples=["s3://lake/sp"]
     )
@@ -239,7 +239,7 @@ class WritersIn(Request):
 
 
 class ReadersIn(Request):
-    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+    """The programs that read the table, such as Trino, Athena or Hive. Each contains a version of Hudi."""
 
     hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = Field(
         None, description="The oldest version of Hudi among the readers"
@@ -248,7 +248,7 @@ class ReadersIn(Request):
         None,
         ge=0,
         le=1_000_000_000,
-        description="How often the whole table is read. Default: what lineage, event logs and consumers tell",
+        description="How often the whole table is read. Default: what lineage, event logs and consumers show",
         examples=[240.0],
     )
 
@@ -272,7 +272,7 @@ _TABLES = [
 
 
 OWNER_TEXT = "Who is responsible for the table: a team, a person, an address; for filters, policies and reports"
-TAGS_TEXT = "Words by which filters, policies and reports select tables: keys with values, which may be empty"
+TAGS_TEXT = "Keys by which filters, policies and reports select tables, with values, which may be empty"
 
 
 class TableIn(Request, json_schema_extra={"examples": _TABLES}):
@@ -301,8 +301,8 @@ _CHANGES = [
 
 
 class TableChange(Request, json_schema_extra={"examples": _CHANGES}):
-    """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown, others
-    to default."""
+    """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown, and
+    other members to their defaults."""
 
     name: Word | None = None
     index: BucketIndexIn | None = None
@@ -323,7 +323,7 @@ class TableChange(Request, json_schema_extra={"examples": _CHANGES}):
 
 
 class WritersStopped(Request):
-    """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
+    """Confirmation that the writers are stopped. Events contain `savepoint`, for the restart of the Flink job."""
 
     savepoint: Public | None = Field(
         None,

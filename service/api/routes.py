@@ -26,7 +26,7 @@ _OF_IDS = {
     "/webhooks/{webhook_id}": problems.WebhookNotFoundError,
     "/deliveries/{delivery_id}": problems.DeliveryNotFoundError,
 }
-"""The problem if the id in a path names no object, by the name of the parameter."""
+"""The problem for an id in a path that names no object, by the name of the parameter."""
 
 
 class Routes(APIRouter):
@@ -46,9 +46,9 @@ class Routes(APIRouter):
         **more: Any,
     ) -> Callable[[_Operation], _Operation]:
         """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its problems
-        besides those of every call and of the ids in its path. The default `operation_id` is the name of the function
-        in camel case. `also` describes other statuses with the same answer. `of_tables` is as in `needs`. The status is
-        by default 204 for an operation that returns nothing, and 200 for any other."""
+        besides those of every call and of the ids in its path. `also` describes other statuses with the same answer.
+        `of_tables` is as in `needs`. The default `operation_id` is the name of the function in camel case. The default
+        status is 204 for an operation that returns nothing, and 200 for any other."""
         method, path = call.split(" ")
         of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
         if role is not None:
@@ -75,8 +75,8 @@ class Routes(APIRouter):
         return add
 
     def reader(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:
-        """Adds an operation as `on` does, for callers with the role reader. The next two methods do so for their
-        roles."""
+        """Adds an operation as `on` does, for callers with the role reader. The next two methods do the same for the
+        other roles."""
         return self.on(*call, role=Role.READER, **more)
 
     def operator(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:

@@ -68,9 +68,9 @@ def cookie_of(request: Request) -> Cookie | None:
 
 
 def must_be_secure(request: Request, exposure: Exposure) -> bool:
-    """Returns whether the cookie must be limited to HTTPS: True if the page was loaded over HTTPS, False if it came
-    from a loopback address. Raises UnencryptedLoginError for any other page. The browser names the page's scheme and
-    host in `Origin`, which proxies leave unchanged."""
+    """Returns whether the cookie must be limited to HTTPS. The result is True if the page was loaded over HTTPS, and
+    False if it came from a loopback address. Raises UnencryptedLoginError for any other page. The browser names the
+    page's scheme and host in `Origin`, which proxies do not change."""
     origin = request.headers.get("origin")
     if origin is None and (exposure.public_url or "").startswith("https://"):
         return True
@@ -87,14 +87,14 @@ def must_be_secure(request: Request, exposure: Exposure) -> bool:
 
 
 def _plain(request: Request) -> str:
-    """Returns the name of the cookie without HTTPS. The name has the port, because browsers send cookies of a host to
-    all of its ports."""
+    """Returns the name of the cookie without HTTPS. The name contains the port, because browsers send the cookies of a
+    host to all of its ports."""
     server = request.scope.get("server")
     return f"groundskeeper-{server[1] if server and server[1] else 80}"
 
 
 class Way(StrEnum):
-    """How the caller is known. `open`: no token exists, so the caller needs none."""
+    """How the caller was identified. `open`: no token exists, so the caller needs none."""
 
     OPEN = "open"
     BEARER = "bearer"
@@ -108,11 +108,11 @@ class SessionOut(BaseModel):
     token_id: str | None = Field(examples=["4f0c9d2b71aa"])
     role: Role = Field(description="What the caller may do", examples=["operator"])
     tables: list[str] | None = Field(
-        description="Patterns of the tables on which the role holds; elsewhere the caller is a reader. Null: it holds"
-        " everywhere",
+        description="Patterns of the tables for which the role holds; for others the caller is a reader. Null: the role"
+        " holds for all tables",
         examples=[["tag:team=shop"]],
     )
-    way: Way = Field(description="How the caller is known", examples=["bearer"])
+    way: Way = Field(description="How the caller was identified", examples=["bearer"])
     expires_at: datetime | None = Field(description="When the session ends, or the token; null: never")
 
     @classmethod
@@ -127,7 +127,7 @@ class SessionOut(BaseModel):
 
 
 class LogOutOut(BaseModel):
-    """What the browser still has to do after a log-out here."""
+    """What the browser still has to do after a log-out from this service."""
 
     log_out_url: str | None = Field(
         description="Where a browser logs out of the OpenID provider too; null if it need not, or cannot",
@@ -169,7 +169,7 @@ def log_out(
     identity: IdentityDep,
     caller: CallerDep,
 ) -> LogOutOut:
-    """Afterwards, copies of the cookie are not valid. Without a session, the call changes nothing."""
+    """After this call, copies of the cookie are not valid. Without a session, the call changes nothing."""
     url = None
     if caller.session is not None:
         with writing(database.engine) as connection:

@@ -1,4 +1,4 @@
-"""/v1/policy-shadows: policies that decide beside the real ones and start nothing"""
+"""/v1/policy-shadows: policies on trial, which decide beside the real policies and start no jobs"""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ShadowOut(Shown, declared=Shadow):
 
 class ComparedShadowOut(BaseModel):
     shadow: ShadowOut = Field(description="The shadow")
-    is_enough: bool = Field(description="Whether it has decided for a week", examples=[True])
+    is_enough: bool = Field(description="Whether the shadow has decided for a week", examples=[True])
     comparison: SimulationOut = Field(
-        description="`now`: the real policy; `new`: the shadow, about the same commits, since the shadow has started,"
-        " at most a week; `actual`: what really happened"
+        description="Outcomes since the shadow has started, but of a week at most. `now`: the real policy; `new`: the"
+        " shadow, with the same commits; `actual`: what really happened"
     )
 
 
@@ -60,8 +60,8 @@ def put_shadow(
     database: DatabaseDep,
     response: Response,
 ) -> ShadowOut:
-    """The shadow stands for what the policy of the pattern might be. The shadow decides about the same commits from now
-    on, and starts nothing. The call replaces the shadow that was there before."""
+    """A shadow is a policy on trial for the pattern. The shadow decides about the same commits as the real policy from
+    now on, but starts no jobs. The call replaces an earlier shadow of the pattern."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
     shadow = Shadow(pattern, settings, database.clock(), wanted.get("precedence", 0))
     with writing(database.engine) as connection:
@@ -78,8 +78,8 @@ def put_shadow(
 def get_shadow(
     pattern: Pattern, database: DatabaseDep, simulator: SimulatorDep, response: Response
 ) -> ComparedShadowOut:
-    """The policy and the shadow decide about the commits since the shadow has started, or of the last week. Takes
-    seconds, for very many commits a minute."""
+    """The policy and the shadow decide about the commits since the shadow has started, or about those of the last week.
+    The call takes seconds, or a minute for very many commits."""
     now = database.clock()
     with reading(database.engine) as connection:
         shadow = shadow_store.get(connection, pattern)

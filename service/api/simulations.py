@@ -34,8 +34,8 @@ class SimulateIn(Request):
     """A pattern, a tag or tables, and the policy that these would have had."""
 
     policy: PatternPolicyIn | None = Field(
-        description="The policy that replaces the present one of the pattern or tag, null for its deletion; with "
-        "`tables`, settings that are added to each table's own policy",
+        description="The policy that replaces the present one of the pattern or tag; null for its deletion. If "
+        "`tables` are given: settings that are added to each table's own policy",
         examples=[{"compaction": {"commits": 12}}],
     )
     pattern: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=SOME_TEXT)] | None = Field(
@@ -53,8 +53,8 @@ class SimulateIn(Request):
     until: Moment | None = Field(
         None,
         alias="to",
-        description="End of the period; default: now. A later time is a forecast from now on, without `from`: the files"
-        " are those of the last polls, and the commits of as long before now come again",
+        description="End of the period; default: now. A later time, without `from`, means a forecast from now on: it"
+        " begins with the files of the last polls, and repeats the commits of a past period of the same length",
     )
 
     @model_validator(mode="after")
@@ -79,14 +79,14 @@ class KindOutcomeOut(Shown, declared=KindOutcome):
 
 
 class PointOut(Shown, declared=Point):
-    """All tables together at one time."""
+    """The sums over all tables at one time."""
 
 
 class OutcomeOut(BaseModel):
     jobs: int = Field(description="Jobs that succeeded", examples=[412])
     seconds: float = Field(description="Seconds that workers spent on these jobs", examples=[5400.0])
-    gb_hours: float = Field(description="That time in hours, times the memory of a slot in GiB", examples=[3.0])
-    rewritten_bytes: int = Field(description="Bytes that they wrote into base files", examples=[53687091200])
+    gb_hours: float = Field(description="This time in hours, times the memory of a slot in GiB", examples=[3.0])
+    rewritten_bytes: int = Field(description="Bytes that the jobs wrote into base files", examples=[53687091200])
     read_overhead: float | None = Field(
         description="The read overhead of all tables together, as the value that was not exceeded in 95 % of the "
         "time; null if nothing is known",
@@ -150,13 +150,13 @@ class SimulationOut(BaseModel):
         examples=[0.04],
     )
     caution: str | None = Field(
-        description="Why the figures may be wrong; null if nothing speaks against them",
+        description="Why the figures may be wrong; null if there is no reason for doubt",
         examples=["commits are known since 5 h only"],
     )
     now: OutcomeOut = Field(description="Result of the present policy in the simulation")
     new: OutcomeOut = Field(description="Result of the new policy in the simulation")
     actual: OutcomeOut = Field(
-        description="What really happened, including jobs by hand, failures and writers' own services"
+        description="What really happened, including submitted jobs, failures and table services in writers"
     )
     items: list[SimulatedTableOut] = Field(description="The 20 tables whose work changes the most")
 

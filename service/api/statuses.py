@@ -52,7 +52,7 @@ _OF_FRAMEWORK: Final[dict[int, type[GroundskeeperError]]] = {
 }
 
 
-# Seconds after which a caller may try again (`Retry-After`): a server of the database restarts in about this time.
+# A caller may try again after this many seconds (`Retry-After`). A database server restarts in about this time.
 RETRY_AFTER: Final = {HTTPStatus.SERVICE_UNAVAILABLE: "2"}
 
 
@@ -70,7 +70,7 @@ def raised_by_framework(status: int) -> type[GroundskeeperError]:
 
 
 def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, Any]]:
-    """Returns the `responses` of a route in OpenAPI: the problems that are special to it, and the one of invalid
+    """Returns the `responses` of a route in OpenAPI: the problems that only this route has, and the problem of invalid
     parameters or bodies. `document_common` adds the problems that all routes share."""
     responses: dict[int | str, dict[str, Any]] = {}
     _add(responses, int(status_of(errors.ParamsInvalidError)), errors.ParamsInvalidError)

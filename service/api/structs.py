@@ -1,7 +1,6 @@
-"""Answers as structs. A model of pydantic describes an answer in the API's document; the struct with the same members,
-of the same types, is filled and written as JSON in a fraction of the time.
-
-The struct is made from the model, so an answer cannot differ from the document.
+"""Answers as structs. A model of pydantic describes an answer in the API's document. A struct with the same members and
+types is filled, and written as JSON, in a fraction of the time. The struct is made from the model, so an answer cannot
+differ from the document.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 def struct_of(model: type[_Model]) -> type[_Model]:
     """Returns the struct with the members of the model. Its instances have the same attributes. The struct does not
-    check the types of what it is called with, since a type checker does."""
+    check the types of its arguments, because a type checker does so."""
     return _struct(model)  # type: ignore[no-any-return]
 
 
@@ -53,8 +52,8 @@ def made(model: type[_Model], source: object, **members: Any) -> _Model:
 
 
 def as_json(answer: object) -> bytes:
-    """Returns an answer of structs and models as JSON. Half of a surrogate pair, as in the name of a file, which UTF-8
-    cannot encode, is escaped."""
+    """Returns an answer of structs and models as JSON. The name of a file may contain half of a surrogate pair, which
+    UTF-8 cannot encode. It is escaped."""
     try:
         return _encoder.encode(answer)
     except UnicodeEncodeError:
@@ -64,7 +63,8 @@ def as_json(answer: object) -> bytes:
 def answered(
     fleet: FleetWork, function: Callable[Concatenate[Installation, P], _Model], *args: P.args, **kwargs: P.kwargs
 ) -> _Model:
-    """Returns what the function returns, as JSON already: structs are written where they are made."""
+    """Returns the result of the function, already written as JSON. Structs are written in the process in which they are
+    made."""
     return cast("_Model", msgspec.Raw(fleet.run(_written, function, args, kwargs)))
 
 
@@ -73,7 +73,7 @@ def _written(installation: Installation, function: Callable[..., object], args: 
 
 
 def as_members(answer: object) -> Any:
-    """Returns an answer as the values that its JSON would be read as."""
+    """Returns an answer as plain values, as if its JSON had been read."""
     return msgspec.to_builtins(answer, enc_hook=_members_of)
 
 
@@ -91,8 +91,8 @@ _encoder = msgspec.json.Encoder(enc_hook=_members_of)
 
 @cache
 def _others(struct: Any, source: Any) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Returns the defaults of the dataclass, which instances that msgspec has made do not have in their dictionary, and
-    the names of the members that no instance has there."""
+    """Returns two things about a dataclass: its defaults, which are not in the dictionary of instances that msgspec has
+    made; and the names of the members that are not in the dictionary of any instance."""
     own = getattr(source, "__dataclass_fields__", {}) if source.__dictoffset__ else {}
     defaults = {name: field.default for name, field in own.items() if field.default is not MISSING}
     return defaults, [name for name in struct.__struct_fields__ if name not in own and hasattr(source, name)]
@@ -115,6 +115,6 @@ def _plain(hint: Any) -> Any:
     if origin in (dict, Mapping):
         return dict[_plain(arguments[0]), _plain(arguments[1])]  # type: ignore[misc]  # computed
     if is_typeddict(hint):
-        # A union may have only one, and what it contains is JSON already.
+        # A union may have only one such type, and its content is already JSON.
         return dict[str, Any]
     return _struct(hint) if isinstance(hint, type) and issubclass(hint, BaseModel) else hint

@@ -19,7 +19,7 @@ from service.model.flink_restart import FlinkRestart
 
 
 class ClockDisagreementOut(BaseModel):
-    """Two clocks by which writers name instants in turn."""
+    """Two clocks from which writers take the times of their instants in turn."""
 
     one_seconds: float = Field(description="Offset of the one clock from UTC", examples=[0.2])
     other_seconds: float = Field(description="Offset of the other clock from UTC", examples=[-28800.4])
@@ -27,19 +27,19 @@ class ClockDisagreementOut(BaseModel):
 
 
 class ClockSetBackOut(BaseModel):
-    """A clock was set back: instants appeared that are earlier than one that had completed before. The members describe
-    the first such instant."""
+    """A clock was set back: instants appeared that are earlier than an instant which had completed before them. The
+    members describe the first such instant."""
 
     instant: str = Field(examples=["20260101115508123"])
     after: str = Field(description="The instant that had completed before", examples=["20260101120003456"])
-    seconds: float = Field(description="How much earlier it is", examples=[295.3])
-    since: datetime = Field(description="When the first one appeared", examples=["2026-01-01T12:00:08Z"])
-    instants: int = Field(description="How many there are", examples=[1])
+    seconds: float = Field(description="How much earlier the instant is", examples=[295.3])
+    since: datetime = Field(description="When the first such instant appeared", examples=["2026-01-01T12:00:08Z"])
+    instants: int = Field(description="Number of such instants", examples=[1])
 
 
 class ClockOut(BaseModel):
-    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured it.
-    The measurement uses writers' commits of two days, at most 100."""
+    """The clock from which writers take the times of instants, as measured by the last poll that found the timeline
+    changed. The measurement uses at most 100 commits of writers, of two days."""
 
     utc_offset_seconds: float | None = Field(
         description="Offset of the clock from UTC, zone included; null if no file of the timeline shows it",
@@ -49,7 +49,7 @@ class ClockOut(BaseModel):
         description="The part of the offset that looks like a time zone", examples=[-28800]
     )
     ahead_seconds: float | None = Field(
-        description="The rest of the offset: the clock is ahead by this much", examples=[-60.2]
+        description="The rest of the offset, by which the clock is ahead", examples=[-60.2]
     )
     since: datetime | None = Field(
         description="When the first of the latest commits, all by this clock, appeared",
@@ -57,10 +57,10 @@ class ClockOut(BaseModel):
     )
     samples: int = Field(description="Number of commits by this clock", examples=[3])
     disagreement: ClockDisagreementOut | None = Field(
-        description="Two clocks, if writers name instants by both in turn: then jobs that write are refused"
+        description="Two clocks, if writers use both in turn; then jobs that write are refused"
     )
     set_back: ClockSetBackOut | None = Field(
-        default=None, description="Set if a clock went back in the last two days: rows may be lost"
+        default=None, description="Set if a clock was set back in the last two days, so that rows may be lost"
     )
 
 
@@ -73,14 +73,16 @@ class IndexOut(BaseModel):
 class LockOut(BaseModel):
     provider: str = Field(description="`filesystem`, `zookeeper`, or a LockProvider class", examples=["filesystem"])
     options: dict[str, str] = Field(description="The provider's options, secrets masked", examples=[{}])
-    wait_seconds: float | None = Field(description="How long a job waits for it; null for the service's setting")
+    wait_seconds: float | None = Field(description="How long a job waits for the lock; null for the service's setting")
 
 
 class FlinkOut(Shown):
     rest_url: str
     job: str = Field(description="Name or id of the job", examples=["orders-ingest"])
-    savepoint_folder: str | None = Field(description="Folder of its savepoints; null for the cluster's own")
-    restart: FlinkRestart = Field(description="How it is started again after each stop", examples=["from-savepoint"])
+    savepoint_folder: str | None = Field(description="Folder of the Flink job's savepoints; null for the cluster's own")
+    restart: FlinkRestart = Field(
+        description="How the Flink job is started again after each stop", examples=["from-savepoint"]
+    )
 
 
 class SightingOut(Shown, declared=Sighting):
@@ -145,8 +147,8 @@ class TableOut(BaseModel):
         counts: Mapping[IncidentState, int] | None = None,
         clock: Mapping[str, Any] | None = None,
     ) -> TableOut:
-        """`sightings` are the detections of the table's engines, `counts` its unresolved incidents; `clock` comes from
-        its snapshot."""
+        """Returns the answer about a table. `sightings` are the detections of its engines, `counts` its unresolved
+        incidents. `clock` comes from its snapshot."""
         lock = table.lock
         shown_lock = struct_of(LockOut)(
             provider=lock.provider, options=masked(lock.options), wait_seconds=lock.wait_seconds

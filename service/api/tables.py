@@ -1,4 +1,4 @@
-"""/v1/tables, and /v1/tables/by-path for tools such as Terraform, which declare the registration that shall exist"""
+"""/v1/tables, and /v1/tables/by-path for tools such as Terraform, which declare the registration that should exist"""
 
 from __future__ import annotations
 
@@ -133,8 +133,9 @@ def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> T
 def put_table_by_path(
     wanted: TableIn, *, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response
 ) -> TableOut:
-    """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. If left
-    out, `name` and `index` keep their detected values, and all other members get their defaults."""
+    """If the same body is sent again, nothing changes, and the same table is returned. The base path may be spelled in
+    any way. If `name` and `index` are left out, they keep their detected values; all other members get their
+    defaults."""
     base_path = lake.readers.run(canonical, wanted.base_path)
     condition = condition_of("PUT", request.headers)
     with reading(database.engine) as connection:
@@ -144,7 +145,7 @@ def put_table_by_path(
         try:
             table = register_table(wanted, database, lake, caller)
         except table_errors.TableAlreadyRegisteredError as error:
-            # Another call has registered it meanwhile.
+            # Another call has registered the table meanwhile.
             table_id = str(error.extensions["table_id"])
         else:
             response.status_code = CREATED

@@ -8,14 +8,14 @@ from jobs import tracing
 from jobs.logs import add_log_context
 from jobs.trace_context import parsed
 
-# Calls without a span: frequent ones are of no interest, and a stream of events has no end.
+# Calls that have no span: frequent calls are of no interest, and a stream of events has no end.
 _LEFT_OUT = ("/v1/worker/", "/v1/callbacks/", "/v1/events")
 _REPORT = "/result"
 
 
 class Traces:
-    """Measures each call of the API while traces are exported, below the span of the caller (`traceparent`). Reports
-    are the only calls of workers that are measured."""
+    """Measures each call of the API while traces are exported. The span of a call is below that of the caller
+    (`traceparent`). Among the calls of workers, only reports are measured."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

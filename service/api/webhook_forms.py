@@ -50,7 +50,7 @@ class WebhookIn(Request, json_schema_extra={"examples": [_WEBHOOK]}):
         description="https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint,"
         " which gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`"
     )
-    types: _Types = Field(default=["*"], description="Types of events; `*` matches anything: `job.*`")
+    types: _Types = Field(default=["*"], description="Types of events, such as `job.*`; `*` matches anything")
     tables: _Tables = Field(
         default_factory=list,
         description="Ids of tables, or patterns of their names. Default: all tables, and events without a table",
@@ -81,7 +81,7 @@ class WebhookChange(Request, json_schema_extra={"examples": [{"types": ["job.*"]
 class ReplayIn(Request, json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]}):
     since: Moment = Field(description="Events from this time on", examples=["2026-01-01T00:00:00Z"])
     until: Moment | None = Field(None, description="Default: now")
-    with_delivered: bool = Field(False, description="Also events that were delivered already")
+    with_delivered: bool = Field(False, description="Whether to send events again that were already delivered")
 
 
 class WebhookOut(Declared, declared=Webhook):
@@ -99,7 +99,8 @@ class WebhookOut(Declared, declared=Webhook):
     def of(
         cls, webhook: Webhook, cipher: SecretCipher, counts: Mapping[DeliveryState, int], *, is_whole: bool, **more: Any
     ) -> Self:
-        """`is_whole` shows the URL with its path. `more` are the members that only a subclass has."""
+        """Returns the answer about a webhook. If `is_whole` is true, it shows the URL with its path. `more` are the
+        members that only a subclass has."""
         try:
             # The webhook of a notification keeps members of its target here instead of headers.
             names = [] if webhook.target else list(json.loads(cipher.open(webhook.sealed_headers)))
@@ -125,7 +126,7 @@ class DeliveryAttemptOut(Declared, declared=SendResult):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
     response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
-    retry_at: datetime | None = Field(description="When it is tried again; null if it is not")
+    retry_at: datetime | None = Field(description="When the next attempt is due; null if there is none")
 
     @classmethod
     def of(cls, attempt: DeliveryAttempt) -> DeliveryAttemptOut:
@@ -149,10 +150,10 @@ class DeliveryOut(Declared, declared=Delivery):
 
 
 class BlockedOut(BaseModel):
-    """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
+    """A delivery that has failed and will be tried again. Events of the same table wait behind it."""
 
     delivery: DeliveryOut = Field(description="The delivery")
-    waiting_behind: int = Field(description="Deliveries that are not sent before it", examples=[17])
+    waiting_behind: int = Field(description="Number of deliveries that wait for this one", examples=[17])
 
 
 class WebhookDetail(WebhookOut):
@@ -160,8 +161,8 @@ class WebhookDetail(WebhookOut):
 
 
 class ReplayOut(BaseModel):
-    replayed: int = Field(description="Deliveries that were started again")
-    is_complete: bool = Field(description="False if there is more: repeat the same call")
+    replayed: int = Field(description="Number of deliveries that will be sent again")
+    is_complete: bool = Field(description="False if there are more: repeat the same call")
 
 
 class EventTypeOut(BaseModel):

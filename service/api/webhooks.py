@@ -57,8 +57,9 @@ _FORM_ERRORS = (
     status_code=CREATED,
 )
 def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
-    """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
-    least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
+    """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Each event is
+    delivered at least once, with the same `webhook-id` in every attempt. The events of a table are sent in their
+    order."""
     created = flows.create(
         database,
         guard,
@@ -179,8 +180,8 @@ def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> Webho
     status_code=ACCEPTED,
 )
 def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
-    """Sends deliveries that were given up, and events from before the webhook was created or while it was disabled.
-    Does not touch pending deliveries, so a repeated call sends nothing twice."""
+    """Sends deliveries that were given up, and events that were published before the webhook was created or while it
+    was disabled. Pending deliveries stay unchanged, so a repeated call sends nothing twice."""
     replayed = flows.replay(
         database, webhook_id, since=wanted.since, until=wanted.until, with_delivered=wanted.with_delivered
     )
@@ -217,7 +218,7 @@ def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     status_code=ACCEPTED,
 )
 def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
-    """Keeps the `webhook-id`, and starts a new schedule of attempts."""
+    """The delivery keeps its `webhook-id`, and gets a new schedule of attempts."""
     return _delivery(database, flows.replay_one(database, delivery_id))
 
 
@@ -228,8 +229,8 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
     status_code=ACCEPTED,
 )
 def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
-    """The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends it
-    later."""
+    """The delivery becomes `dead`, as after its last attempt, and the deliveries behind it are sent at once. A replay
+    can send it later."""
     return _delivery(database, flows.skip(database, delivery_id))
 
 

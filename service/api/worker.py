@@ -41,12 +41,12 @@ log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
-# The queue is also polled: no notification says that a job's back-off has ended, and those of other replicas may be
-# lost. An empty queue that SQLite can look at cheaply is polled seldom, since each commit to it calls the notifier.
+# The queue is also polled, because no notification says that a job's back-off has ended, and notifications of other
+# replicas may be lost. An empty queue in SQLite is polled seldom, because each commit calls the notifier.
 _POLL_SECONDS = 1.0
 _EMPTY_SECONDS = 5.0
 
-# The check is short, because the worker waits for the answer while its lease runs out.
+# The check must be short, because the worker waits for the answer while its lease runs out.
 _VERIFICATION_SECONDS = 5.0
 
 
@@ -151,8 +151,8 @@ async def _next_order(
 def heartbeat(
     job_id: JobId, beat: HeartbeatIn, database: DatabaseDep, queue: QueueDep, caller: CallerDep
 ) -> HeartbeatOut:
-    """The answer `cancel` means: stop, clean up and report. `lost` means that the lease has been lost: stop and write
-    nothing."""
+    """The answer `cancel` means: stop, clean up and report. The answer `lost` means that the lease was lost: stop, and
+    write nothing."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
     answer = leasing.heartbeat(
         database, queue.leases, job_id=job_id, beat=heartbeat, holder=Holder(beat.worker_id, caller.token_id)
@@ -216,8 +216,8 @@ async def report_result(
 async def _contradiction(
     database: Database, lake: LakeAccess, queue: QueueSettings, job_id: str, result: Result
 ) -> Problem | None:
-    """Returns how the timeline contradicts the result. None if it does not, or if the storage does not answer in
-    time."""
+    """Returns how the timeline contradicts the result. Returns None if it does not, or if the storage does not answer
+    in time."""
     read = partial(
         verification.contradiction,
         database.engine,

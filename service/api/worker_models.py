@@ -40,7 +40,7 @@ class LogLineIn(BaseModel):
         ge=0, lt=10**9, description="Number of the line within the attempt, so that a repeated line is stored once"
     )
     at: AwareDatetime = Field(ge="1970-01-01T00:00:00Z", lt="3000-01-01T00:00:00Z")
-    level: LogLevel = Field(description="How serious it is")
+    level: LogLevel = Field(description="How serious the line is")
     logger: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_shortened)] = Field(
         description="The module of the worker, or the Java class; only the end of a long name is stored"
     )
@@ -56,11 +56,11 @@ _MOST_NESTED = 32
 
 
 def storable(value: Any, nested: int = 0) -> Any:
-    """Removes from `value` what JSON or the databases refuse: NUL, lone surrogates, numbers that are not finite or have
-    more than 64 bits.
+    """Returns `value` without anything that JSON or the databases refuse: NUL, lone surrogates, and numbers that are
+    not finite or have more than 64 bits.
 
-    A worker must be able to report its result, whatever text a JVM's error has. Raises ValueError for objects and
-    arrays that are nested deeper than any result.
+    A worker must be able to report its result, whatever text an error of the JVM has. Raises ValueError for objects and
+    arrays that are nested more deeply than those of any result.
     """
     if nested > _MOST_NESTED:
         raise ValueError(f"is nested deeper than {_MOST_NESTED} levels")
@@ -106,16 +106,16 @@ class ReadRatesIn(_FromWorker):
 
 
 class WorkerInfoIn(_FromWorker):
-    """Shown in GET /v1/workers; `group` also selects the jobs that the worker gets."""
+    """What GET /v1/workers shows about the worker. `group` also selects the jobs that the worker gets."""
 
     version: Word | None = None
     master: Word | None = None
-    slots: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that it runs at once", examples=[1])
+    slots: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that the worker runs at once", examples=[1])
     spare_slots: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="Submitted jobs that it may run in addition when all its slots are taken",
+        description="Submitted jobs that the worker may run in addition when all its slots are taken",
         examples=[1],
     )
     driver_memory: Word | None = None
@@ -126,7 +126,7 @@ class WorkerInfoIn(_FromWorker):
     executors: int | None = Field(None, ge=0, le=1_000_000, description="Executors of its Spark application")
     spark_conf: Options = Field(
         default_factory=dict,
-        description="Options of Spark that it was given",
+        description="Options of Spark that the worker was given",
         examples=[{"spark.executor.memory": "4g"}],
     )
     error: ProblemIn | None = None
@@ -136,7 +136,7 @@ class WorkerInfoIn(_FromWorker):
     ui_url: Annotated[str, StringConstraints(pattern=WEB_URL)] | None = Field(
         None, description="Address of Spark's UI, if it has one", examples=["http://10.0.0.7:4040"]
     )
-    read_rates: ReadRatesIn | None = Field(None, description="What reads cost on its machine")
+    read_rates: ReadRatesIn | None = Field(None, description="What reads cost on the worker's machine")
 
 
 _WorkerId = Annotated[
@@ -147,7 +147,7 @@ _WorkerId = Annotated[
 _RequestId = Annotated[
     str | None,
     StringConstraints(min_length=1, max_length=64, pattern=NO_NUL),
-    Field(description="Chosen by the worker, anew for each job: a request that is repeated brings the same job"),
+    Field(description="Chosen by the worker, a new one for each job. A repeated request gets the same job"),
 ]
 
 
@@ -157,13 +157,13 @@ class AnnounceRequest(BaseModel):
 
 
 class LeaseRequest(BaseModel):
-    """A request for a job. A worker may be newer than the service, so this and the models below ignore unknown
+    """A request for a job. A worker may be newer than the service, so this model and those below ignore unknown
     members."""
 
     worker_id: _WorkerId
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
     only_submitted: bool = Field(
-        False, description="Whether the request is for a spare slot, which gets submitted jobs only, no automatic ones"
+        False, description="Whether the request is for a spare slot, which gets submitted jobs but no automatic ones"
     )
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
     request_id: _RequestId = None
@@ -214,12 +214,12 @@ class ReportIn(_FromHolder):
     result: ResultIn = Field(description="How the attempt ended")
     log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")
     next: NextIn | None = Field(
-        None, description="Requests the next job with the answer; earlier versions use a call of its own"
+        None, description="Requests the next job with the answer; earlier versions use a separate call"
     )
 
 
 class LeaseOut(BaseModel):
-    """`plan` is `jobs.contract.WorkOrder` as JSON."""
+    """A leased job. `plan` is `jobs.contract.WorkOrder` as JSON."""
 
     plan: dict[str, Any] = Field(description="The work order: job, table, parameters, limits")
     lease_seconds: float = Field(description="After this time without a heartbeat the job goes to another worker")
@@ -233,4 +233,4 @@ class HeartbeatOut(BaseModel):
 
 class ReportOut(BaseModel):
     state: JobState = Field(description="New state of the job; `queued` if it will be retried")
-    next: LeaseOut | None = Field(None, description="The next job, if the report asks for it and one is due")
+    next: LeaseOut | None = Field(None, description="The next job, if the report asks for one and a job is due")

@@ -36,11 +36,13 @@ router = Routes(prefix="/v1/workers", tags=["jobs"])
 class WorkerOut(BaseModel):
     """A worker as it describes itself; members without a value are null."""
 
-    id: str = Field(description="Id by which it calls itself", examples=["host-4711-1f0c2a"])
+    id: str = Field(description="Id that the worker has given itself", examples=["host-4711-1f0c2a"])
     version: str | None
     master: str | None
-    slots: int | None = Field(description="Jobs that it runs at once")
-    spare_slots: int = Field(description="Submitted jobs that it may run in addition when all its slots are taken")
+    slots: int | None = Field(description="Jobs that the worker runs at once")
+    spare_slots: int = Field(
+        description="Submitted jobs that the worker may run in addition when all its slots are taken"
+    )
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(
@@ -50,7 +52,7 @@ class WorkerOut(BaseModel):
     )
     executors: int | None = Field(description="Executors of its Spark application; null if its driver runs the tasks")
     spark_conf: dict[str, str] = Field(
-        description="Options of Spark that it was given, and those of its resources; secrets are masked",
+        description="Spark options of the worker, and those of its resources; secrets are masked",
         examples=[{"spark.executor.memory": "4g"}],
     )
     error: JobProblem | None = Field(description="Why Spark did not start")
@@ -61,8 +63,8 @@ class WorkerOut(BaseModel):
         examples=[{"scan_seconds_per_gib": 4.0, "merge_seconds_per_gib": 40.0}],
     )
     first_seen: datetime
-    last_seen: datetime = Field(description="Exact to a few seconds")
-    job_ids: list[str] = Field(description="Jobs that it has leased")
+    last_seen: datetime = Field(description="When the worker last called, exact to a few seconds")
+    job_ids: list[str] = Field(description="Jobs that the worker has leased")
 
     @classmethod
     def of(cls, worker: Worker) -> WorkerOut:
@@ -90,7 +92,7 @@ class DemandOut(Declared, declared=Demand):
     wait_seconds: float | None = Field(description="When the last due job will start; null without a slot")
     done_seconds: float | None = Field(description="When the last due job will have ended; null without a slot")
     held_back: int = Field(description="Queued jobs that are not due: between two attempts, or until the writers stop")
-    guesses: int = Field(description="Number of due jobs whose kind has not been run on their table yet")
+    guesses: int = Field(description="Number of due jobs whose kind has not yet run on their table")
     forecast: str = Field(description="In words", examples=["99 queued, about 8 min with 1 slot"])
 
     @classmethod
@@ -98,7 +100,7 @@ class DemandOut(Declared, declared=Demand):
         return made(
             cls,
             demand,
-            # The demand was counted a moment after the forecast, so the two may disagree.
+            # The demand was counted a moment after the forecast was computed, so the two may disagree.
             wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
             goal_seconds=outlook.goal_seconds,
             work_seconds=round(outlook.work_seconds, 3),
@@ -146,8 +148,8 @@ def get_demand(
     fleet: FleetDep,
     group: Groups = None,
 ) -> DemandByGroup:
-    """A `group` in the query is listed even if it has neither jobs nor workers. A scaler derives the number of workers
-    from a group's `wanted_slots`, with the slots of one worker as the target."""
+    """A `group` in the query is listed even if it has neither jobs nor workers. A scaler can compute the number of
+    workers from a group's `wanted_slots`, with the slots of one worker as the target value."""
     return answered(fleet, demand_of, {DEFAULT_GROUP, *(group or ())})
 
 

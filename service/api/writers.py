@@ -80,7 +80,7 @@ def hudi_callback(
         str | None, Header(alias="hudi-callback-key", description="Required if the service has a callback key")
     ] = None,
 ) -> CallbackOut:
-    """Accepts Hudi's own HTTP commit callback and requests a poll of the table, without waiting for the poll."""
+    """Accepts the HTTP commit callback of Hudi and requests a poll of the table, without waiting for the poll."""
     received = callbacks.receive(
         database.engine, lake.poll_requests, base_path=wanted.base_path, instant=wanted.instant
     )
@@ -135,12 +135,12 @@ def get_writer_options_of_new_table(
     services: ServicesQuery = "none",
     hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
-    """Returns the same as for a registered table, and the options that the first write fixes for good. Does not read
-    storage."""
+    """Returns the same as for a registered table, and in addition the options that the first write fixes for good. Does
+    not read storage."""
     keys = _columns(record_key)
     hashed = _columns(hash_fields) or keys
     if num_buckets and not hashed:
-        raise errors.ParamsInvalidError.of("hash_fields", "is missing, and so is record_key")
+        raise errors.ParamsInvalidError.of("hash_fields", "must be given, because record_key is not given either")
     target = Target(
         base_path=base_path,
         name=table_name or base_path.rstrip("/").rpartition("/")[2],

@@ -16,9 +16,11 @@ class Consumer(Documented):
 
     table_id: str
     name: Annotated[str, Spec(examples=("orders-to-warehouse",))]
-    instant: Annotated[str, Spec("Requested time of the last commit that it has seen", examples=("20260101120000000",))]
+    instant: Annotated[
+        str, Spec("Requested time of the last commit that the consumer has seen", examples=("20260101120000000",))
+    ]
     created_at: datetime
-    seen_at: Annotated[datetime, Spec("When it reported last")]
+    seen_at: Annotated[datetime, Spec("Time of its last report")]
 
     def expires_at(self, hours: int) -> datetime:
         """Returns when the consumer counts as gone unless it reports again. `hours` is a setting of the cleaning

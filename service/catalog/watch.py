@@ -18,7 +18,7 @@ class Watch(Documented):
 
     table_id: str
     base_path: str
-    next_poll_at: Annotated[datetime, Spec("When it is polled next", examples=("2026-01-01T12:01:00Z",))]
+    next_poll_at: Annotated[datetime, Spec("Time of the next poll", examples=("2026-01-01T12:01:00Z",))]
     timeline_path: str | None = None
     fingerprint: str | None = None  # Hash of the timeline's file names. It changes with each change of the timeline.
     looked_at: Annotated[datetime | None, Spec("Time of the last poll that found the timeline changed")] = None

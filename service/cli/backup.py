@@ -36,7 +36,7 @@ def backup(
     database: Database = None,
     *,
     without_key: Annotated[
-        bool, typer.Option("--without-key", help="Leave the key of the secrets out: keep it elsewhere")
+        bool, typer.Option("--without-key", help="Leave out the key of the secrets, which must be kept elsewhere")
     ] = False,
 ) -> None:
     """Write a consistent copy of the database, and the key of its secrets, to a new file. The service may run
@@ -72,7 +72,7 @@ def backup(
 
 
 def restore(file: File, database: Database = None) -> None:
-    """Restore a backup to a place where there is no database. Start the service afterwards."""
+    """Restore a backup to a place where there is no database. After that, start the service."""
     from service.access.secret_cipher import key_file
     from service.db import migrate, snapshot
     from service.db.engine import open_engine
@@ -94,7 +94,9 @@ def restore(file: File, database: Database = None) -> None:
             if not migrate.is_ours(found_engine):
                 raise typer.BadParameter(f"{file} is no backup of Groundskeeper", param_hint="FILE")
             if migrate.is_newer(found_engine) and not migrate.is_usable(found_engine):
-                raise typer.BadParameter(f"a newer version made {file}: restore it with that", param_hint="FILE")
+                raise typer.BadParameter(
+                    f"a newer version made {file}: restore it with that version", param_hint="FILE"
+                )
         finally:
             found_engine.dispose()
         snapshot.check(folder / _DATABASE)
@@ -139,7 +141,7 @@ def _refused(why: str) -> typer.BadParameter:
 
 def _about_key(key: Path | None, *, is_included: bool, has_keys: bool) -> str:
     if is_included:
-        return f"The key of its secrets, {key}, is in the file: keep the file as secret as that."
+        return f"The key of its secrets, {key}, is in the file: keep the file as secret as the key."
     if has_keys:
         return f"The keys of its secrets are those of {_SETTING}, and not in the file: keep them elsewhere."
     if key is not None and key.exists():
@@ -149,7 +151,7 @@ def _about_key(key: Path | None, *, is_included: bool, has_keys: bool) -> str:
 
 @contextmanager
 def _aside(file: Path) -> Iterator[Path]:
-    """Yields a folder for this user alone, on the file system of `file`, and removes it."""
+    """Yields a new folder that only this user can read, on the file system of `file`. Removes it afterwards."""
     try:
         with TemporaryDirectory(prefix=f".{file.name}.", dir=file.absolute().parent) as folder:
             yield Path(folder)
@@ -158,7 +160,7 @@ def _aside(file: Path) -> Iterator[Path]:
 
 
 def _put(file: Path, target: Path, option: str) -> None:
-    """Gives the finished file its name in one step, without overwriting an existing file."""
+    """Renames the finished file to `target` in one step. An existing file is not overwritten."""
     with file.open("rb") as content:
         os.fsync(content.fileno())
     try:
@@ -168,7 +170,7 @@ def _put(file: Path, target: Path, option: str) -> None:
 
 
 def _unpacked(file: Path, folder: Path) -> set[str]:
-    """Unpacks the known members, ignores others, and returns the names of the unpacked ones."""
+    """Unpacks the known members of the backup, and ignores others. Returns the names of the unpacked members."""
     found = set()
     try:
         with tarfile.open(file, "r:gz") as archive:

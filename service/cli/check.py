@@ -11,7 +11,7 @@ OK, FAILED, ABSENT = "ok", "failed", "absent"
 
 @dataclass(frozen=True)
 class Check(JsonMapped):
-    """The result of one check. The state `absent` says that there is nothing to check, which is no fault. `hint` says
+    """The result of one check. The state `absent` says that there is nothing to check; this is not a fault. `hint` says
     what to do about a fault."""
 
     name: str

@@ -22,7 +22,7 @@ def show(
         bool, typer.Option("--json", help="Print the settings as JSON, with name, value and source")
     ] = False,
 ) -> None:
-    """Show every setting that a service or worker in this shell would have, and its source. Secrets are masked. A
+    """Show the settings that a service or worker in this shell would have, and their sources. Secrets are masked. A
     variable GROUNDSKEEPER_... that is not a setting is an error."""
     # The import is made here, so that the other commands start at once.
     from service.runtime.effective_settings import Effective, effective

@@ -18,7 +18,7 @@ Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sql
 def opened(url: str | None, *, may_create: bool) -> Engine:
     """Opens the database of the URL, or else of the settings, and brings it to this version's schema.
 
-    If `may_create` is not set, raises SettingsError for a missing database, and for an SQLite file of another program.
+    If `may_create` is False, raises SettingsError for a missing database, and for an SQLite file of another program.
     """
     # The import is made here, so that the commands without a database start at once.
     from service.db import migrate
@@ -44,7 +44,7 @@ def opened(url: str | None, *, may_create: bool) -> Engine:
 
 
 def shown(engine: Engine) -> str:
-    """Returns the URL without its password, and with the absolute path of a file."""
+    """Returns the URL without its password. The path of a file is absolute."""
     file = sqlite_file(engine)
     url = (
         engine.url.set(database=str(file)) if file and not str(engine.url.database).startswith("file:") else engine.url

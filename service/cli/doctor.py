@@ -97,9 +97,9 @@ def _bundle(chosen: Settings) -> Check:
     try:
         found = bundle(chosen.jars)
     except BundleMissingError as error:
-        return Check("bundle", FAILED, str(error), "Fill it: python -m jobs.hudi.fetch_jars FOLDER.")
+        return Check("bundle", FAILED, str(error), "Fill the folder: python -m jobs.hudi.fetch_jars FOLDER.")
     if found is None:
-        return Check("bundle", ABSENT, "Not fetched yet. The first worker on this machine does it (80 MB).")
+        return Check("bundle", ABSENT, "Not fetched yet. The first worker on this machine fetches the bundle (80 MB).")
     return Check("bundle", OK, str(found))
 
 

@@ -1,5 +1,5 @@
-"""The manifests for Kubernetes and the Helm chart, made from the same templates: the manifests get the values of the
-command's options, and the chart gets expressions that look the values up."""
+"""The manifests for Kubernetes and the Helm chart, which are made from the same templates. The manifests get the values
+of the command's options. The chart gets expressions that look up the values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROGRAM = "groundskeeper"
 
 _PARTS = ("service", "worker", "scaling", "spark", "network")
-# A line that ends with this comment is left out unless the option is given (`with`), or unless it is not given
+# A line that ends with this comment is only kept if the option is given (`with`), or only if it is not given
 # (`without`). If the first line has only this comment, the comment is about the whole file.
 _ONLY = re.compile(r"(?:^|  )# only (with|without) (\w+)$")
 _ABOUT = """\
@@ -31,17 +31,16 @@ _ABOUT = """\
 """
 _CONSTANTS = {
     "spark_version": json.dumps(version("pyspark")),
-    # Where the image has its packages.
+    # The folder in which the image has its packages.
     "packages": "/opt/groundskeeper/lib/python3.11/site-packages",
 }
 _DEMAND = "http://groundskeeper.%s:8080/v1/workers/demand?group=default"
 
 
 def manifests(values: Mapping[str, Any], namespace: str) -> str:
-    """Returns the manifests with these values of the options, by their names. None and 0 mean that an option is not
-    given."""
+    """Returns the manifests. `values` has the options by name; None and 0 mean that an option is not given."""
     known = {**values, "demand": _DEMAND % namespace}
-    # Kubernetes replaces $(NAME) in values, and takes $$ for a $.
+    # Kubernetes replaces $(NAME) in values, and reads $$ as $.
     known["allowed_roots"] = json.dumps(values["allowed_roots"]).replace("$", "$$")
 
     def chosen(only: Only, lines: list[str]) -> list[str]:
@@ -78,13 +77,13 @@ def write_chart(folder: Path, values: Mapping[str, Any], about: Mapping[str, str
 
 
 def camel_case(name: str) -> str:
-    """Returns the name of an option as Helm's values are named."""
+    """Returns the name of an option in the style of Helm's values."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def substituted(lines: Iterable[str], values: Mapping[str, str]) -> str:
-    """Returns a template with values that are YAML."""
+    """Returns a template with the values filled in; they are YAML."""
     return Template("".join(f"{line}\n" for line in lines)).substitute(values)
 
 
@@ -110,7 +109,7 @@ def _only(line: str) -> Only | None:
 
 
 def _asked(only: Only, lines: list[str]) -> list[str]:
-    """Returns the lines so that Helm asks for the option."""
+    """Returns the lines inside a condition of Helm on the option."""
     word, name = only
     value = f".Values.{camel_case(name)}"
     return [f"{{{{- if {value if word == 'with' else f'not {value}'} }}}}", *lines, "{{- end }}"]

@@ -22,8 +22,9 @@ _ASK_WORKER = "Workers ask the servers of locks: groundskeeper jobs run cleaning
 
 
 def check_locks(service: Connection) -> Iterator[Check]:
-    """Yields a check for each table whose lock cannot be read, or whose holder seems to be dead. If there is none, one
-    check with the numbers is yielded. At most 50 tables are checked, those with a problem of the lock first."""
+    """Yields a check for each table whose lock cannot be read, or whose lock's holder seems to be dead. If there is no
+    such table, yields one check with the numbers. At most 50 tables are checked; those with a problem of the lock come
+    first."""
     stuck, names, is_all = _tables(service)
     numbers, is_sound, until = dict.fromkeys(("free", "held", _ON_SERVER), 0), True, time.monotonic() + _SECONDS
     for table_id, name in names.items():
@@ -86,8 +87,7 @@ def _fault(lock: Json, *, is_awaited: bool) -> str | None:
     if age < HELD_AFTER.total_seconds():
         return None
     return (
-        f"The lock has been held for {duration(age)} by {lock['holder']}, and there is no sign that its holder is "
-        f"alive."
+        f"The lock has been held for {duration(age)} by {lock['holder']}, and nothing shows that this holder is alive."
     )
 
 

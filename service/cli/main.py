@@ -78,7 +78,7 @@ app.add_typer(manifests.app, name="manifests", rich_help_panel=_MACHINE)
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
 Slots = Annotated[int | None, typer.Option(help="Jobs that a worker runs at once. Default: 1")]
 SpareSlots = Annotated[
-    int | None, typer.Option(help="Submitted jobs that it runs beside when all its slots are taken. Default: 1")
+    int | None, typer.Option(help="Submitted jobs that it also runs when all its slots are taken. Default: 1")
 ]
 Group = Annotated[
     str | None, typer.Option(help="Run the jobs of tables whose policy names this group. Default: default")
@@ -153,7 +153,7 @@ def worker(
     spare_slots: SpareSlots = None,
     conf: Annotated[list[str] | None, typer.Option(help="Option of Spark, name=value; repeat it for several")] = None,
 ) -> None:
-    """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
+    """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN has its token."""
     from jobs.hudi.google_connector import JAR, ConnectorMissingError
     from jobs.hudi.session import BundleMissingError
     from jobs.worker import lease_loop as spark_worker

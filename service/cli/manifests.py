@@ -1,4 +1,4 @@
-"""`groundskeeper manifests`: files that deploy and monitor this version, made from templates."""
+"""`groundskeeper manifests`: files for deploying and monitoring this version, made from templates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ app = typer.Typer(
 
 _NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 _REFERENCE = r"[A-Za-z0-9_.:/@-]+"
-_SEVERAL = "; repeat it for several"  # Only for the command line: a value of the chart is a list.
+_SEVERAL = "; repeat it for several"  # Only for the command line, because a value of the chart is a list.
 
 Image = Annotated[str | None, typer.Option(help="Image that was built from the Dockerfile. Default: this version's")]
 Roots = Annotated[
@@ -51,7 +51,7 @@ def kubernetes(
     ] = None,
     executors: Annotated[
         int | None,
-        typer.Option(min=1, help="Most executors of one more worker, which is an application of the Spark operator"),
+        typer.Option(min=1, help="Most executors of one further worker, which is an application of the Spark operator"),
     ] = None,
     callers: Annotated[
         list[str] | None,
@@ -99,7 +99,7 @@ def helm(
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object",
         "properties": {
-            # Helm adds it to the values of each chart that another chart depends on.
+            # Helm adds this value to the values of each chart on which another chart depends.
             "global": {"type": "object"},
             **{
                 kubernetes_files.camel_case(name): _or_null(option.schema, values[name])
@@ -137,7 +137,7 @@ def _options_of_kubernetes() -> dict[str, _Option]:
         if name in patterns:
             one["pattern"] = f"^{patterns[name]}$"
         if list[str] in kinds:
-            # An empty list would say nothing, such as: no callers, hence no NetworkPolicy.
+            # An empty list would have no effect: without callers, for example, there is no NetworkPolicy.
             one = {"type": "array", "items": one, "minItems": 1}
         found[name] = _Option(about.help, parameter.default, one)
     return found
@@ -148,7 +148,7 @@ def compose(image: Image = None, allowed_roots: Roots = None, workers: Workers =
     """Print a Compose file: PostgreSQL, the service and its workers on one machine."""
     values = {
         "image": _image(image),
-        # Compose replaces ${NAME} in values, and takes $$ for a $.
+        # Compose replaces ${NAME} in values, and reads $$ as $.
         "allowed_roots": json.dumps(_roots(allowed_roots)).replace("$", "$$"),
         "workers": workers,
     }

@@ -53,8 +53,8 @@ def run(chosen: Settings) -> NoReturn:
 
 
 def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
-    """Stores the tokens of the settings, or a first token if the address requires one. Returns whether any token
-    exists."""
+    """Stores the tokens of the settings, or a first token if the address to listen on requires one. Returns whether any
+    token exists."""
     file = chosen.first_token_file
     given = {
         "GROUNDSKEEPER_ADMIN_TOKEN": (chosen.admin_token, Role.ADMIN, None),

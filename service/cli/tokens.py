@@ -1,4 +1,4 @@
-"""`groundskeeper token`: creates, lists and revokes bearer tokens, in the database itself."""
+"""`groundskeeper token`: creates, lists and revokes bearer tokens, directly in the database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def create_token(
         typer.Option(
             "--tables",
             metavar="PATTERN",
-            help="Tables on which the role holds; elsewhere it is reader: orders_*, owner:shop or tag:team=shop;"
+            help="Tables for which the role holds (for others it is reader): orders_*, owner:shop or tag:team=shop;"
             " repeat it for several",
         ),
     ] = None,
@@ -40,7 +40,7 @@ def create_token(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Create a token and print it once. Every call needs a token as soon as there is one."""
+    """Create a token and print it once. Once a token exists, every call needs one."""
     from service.access import token_changes
     from service.db.engine import writing
 
@@ -101,7 +101,7 @@ def revoke_token(
 
 
 def _wait_for_services() -> None:
-    """Returns when every service knows of a change, so that it holds from the end of the command."""
+    """Waits until every service knows of a change, so that the change is in effect when the command ends."""
     from service.access.known_tokens import KEPT_SECONDS
 
     time.sleep(KEPT_SECONDS)

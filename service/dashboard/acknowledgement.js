@@ -16,7 +16,7 @@ export function acknowledgement({ id, title, about, acknowledged }, changed) {
     return h(
       "p",
       { class: "line", "data-key": "known" },
-      h("span", {}, `Known to ${by}, `, time(at), until && `, until ${moment(until)}`, reason && `: ${reason}`),
+      h("span", {}, `Acknowledged by ${by}, `, time(at), until && `, until ${moment(until)}`, reason && `: ${reason}`),
       may("operator") && h("button", { type: "button", class: "small", "aria-label": `Take back the acknowledgement of ${title}, ${about.name}`, onclick: takeBack }, "Take back"),
     );
   }

@@ -42,12 +42,12 @@ export class Active {
     this.forecast = Object.fromEntries(busy.map(([name, group]) => [name, group.forecast]));
   }
 
-  /** Whether the progress of a job may change without an event; the start of a queued job is an event. */
+  /** Returns whether the progress of a job may change without an event. The start of a queued job is an event. */
   get isMoving() {
     return this.jobs.some((job) => job.state !== "queued");
   }
 
-  /** Loads only the progress of the known jobs, since their beginnings and ends are events. */
+  /** Loads only the progress of the known jobs, because an event reports each beginning and end of a job. */
   async refresh() {
     const { items } = await get("v1/jobs", { ...this.query, state: "running", limit: MOST_REFRESHED });
     const found = new Map(items.map((job) => [job.id, job]));
@@ -69,7 +69,7 @@ export class Active {
   }
 }
 
-/** Running jobs first, then by age. */
+/** Puts running jobs first, and sorts the others by age. */
 function byTurn(one, other) {
   return STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
 }
@@ -81,7 +81,7 @@ function item(job, isOfMany, changed) {
     h("span", { class: "what" }, ...jobTitle(job), isOfMany && [" on ", tableLink(job.table_id, job.table_name)]),
     badge(job),
     bar(job) ?? h("span", {}),
-    h("span", { class: "how" }, told(job)),
+    h("span", { class: "how" }, stepAndDuration(job)),
     cancelButton(job, isOfMany && job.table_name, changed),
   );
 }
@@ -96,8 +96,8 @@ function bar(job) {
   return h("progress", { "aria-label": `Progress of ${kindName(job.kind)}`, max: 1, value: part && Math.min(1, part) });
 }
 
-/** The step and the duration. */
-function told(job) {
+/** Says the step of the job and its duration. */
+function stepAndDuration(job) {
   const { step, tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
   const since = (isHeld(job) && (job.started_at ?? job.leased_at)) || job.created_at;
   const words = [
@@ -111,9 +111,9 @@ function told(job) {
 }
 
 /** The bar, the step and the duration, for the page of one job. */
-export const progress = (job) => h("div", { class: "progress" }, bar(job), h("p", {}, told(job)));
+export const progress = (job) => h("div", { class: "progress" }, bar(job), h("p", {}, stepAndDuration(job)));
 
-/** Says what the job waits for, in the service's words. */
+/** Says what the job waits for. The service words the reason. */
 const waiting = ({ waits_for: waitsFor }) => (waitsFor ? `waits for ${waitsFor}` : "waits");
 
 /** Returns the button; null for callers who may not cancel the job. */
@@ -135,7 +135,7 @@ export function cancelButton(job, tableName, changed) {
 }
 
 async function cancel(job, label, changed) {
-  const text = "A queued job ends at once. The worker of a running job learns of it within seconds, and cleans up first.";
+  const text = "A queued job ends at once. A running job ends when its worker has cleaned up; the worker learns of the cancellation within seconds.";
   if (!(await confirmed(`${label}?`, text, "Cancel the job"))) return;
   await post(`${jobPath(job.id)}/cancel`).then(() => changed(), changed);
 }

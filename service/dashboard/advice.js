@@ -1,4 +1,5 @@
-// Advice about a setting of a table, with its figures, how its largest bucket grows, and which index suits it.
+// The advice about a setting of a table, with the measured figures. They include how the largest bucket grows, and
+// which index suits the table.
 
 import { attempt, getTagged, send, tablePath } from "./api.js";
 import { card, pairs, problem, time } from "./components.js";
@@ -6,7 +7,7 @@ import { h } from "./dom.js";
 import { sentence } from "./format.js";
 import { may } from "./role.js";
 
-const WORDS = { open: "Not applied", applied: "Applied", kept: "Applied, and as foreseen", "taken-back": "Taken back", dismissed: "Dismissed" };
+const WORDS = { open: "Not applied", applied: "Applied", kept: "Applied; the outcome is as expected", "taken-back": "Taken back", dismissed: "Dismissed" };
 
 export class Advice {
   constructor(id, changed) {

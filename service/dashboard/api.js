@@ -1,6 +1,6 @@
 // REST calls. The browser adds the cookie of the session, which no script can read.
 
-// The page is at the root of the service, which may be mounted below a path of a proxy.
+// The page is at the root of the service. A proxy may serve the service below a path of its own.
 const ROOT = new URL(".", document.baseURI);
 const TIMEOUT_MS = 10_000;
 const NO_CONTENT = 204;
@@ -48,7 +48,7 @@ export async function orNull(answer) {
 /** Posts a call. `patience` is the time limit for the answer in milliseconds. */
 export const post = (path, body, patience) => send("POST", path, body, null, patience);
 
-/** The tag of an object that does not exist yet. */
+/** The tag that stands for an object that does not exist yet. */
 export const NEW = "new";
 
 /** Sends a call. If a tag is given, the service refuses the call with status 412 if the object has changed since, or
@@ -58,12 +58,12 @@ export function send(method, path, body, tag, patience) {
     method,
     patience,
     body: body === undefined ? undefined : JSON.stringify(body),
-    // While no tokens exist, the service requires the type, even if there is no body.
+    // While no tokens exist, the service requires the content type, even if there is no body.
     headers: { "Content-Type": "application/json", ...(tag && (tag === NEW ? { "If-None-Match": "*" } : { "If-Match": tag })) },
   });
 }
 
-/** Exchanges a token for the cookie of a session. The page keeps neither. */
+/** Exchanges a token for the cookie of a session. The page keeps neither the token nor the cookie. */
 export function logIn(token) {
   return call(pathOf(SESSION), { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" } });
 }
@@ -72,7 +72,7 @@ export function logOut() {
   return call(pathOf(SESSION), { method: "DELETE", headers: { "Content-Type": "application/json" } });
 }
 
-/** The caller: name, role, and the way in which it was identified. */
+/** Returns the caller: its name, its role, and the way in which it was identified. */
 export const whoAmI = () => get(SESSION);
 
 /** Gets all items of a list, page by page. */
@@ -92,7 +92,8 @@ export const webhookPath = (id) => `v1/webhooks/${encodeURIComponent(id)}`;
 export const deliveryPath = (id) => `v1/deliveries/${encodeURIComponent(id)}`;
 export const jobPath = (id) => `v1/jobs/${encodeURIComponent(id)}`;
 
-/** Makes a call that a person has requested, and then loads the page again. `failed` gets the problem of a failed call. */
+/** Makes a call that a person has requested, and then loads the page again. `failed` gets the problem of a failed
+ * call. */
 export async function attempt(call, changed, failed) {
   try {
     await call();
@@ -117,7 +118,7 @@ async function exchange(url, { patience = TIMEOUT_MS, ...options }) {
   let answer;
   let body;
   try {
-    answer = await askedEarly(url);
+    answer = await preloaded(url);
     answer ??= await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(patience) });
     body = await answer.text();
   } catch {
@@ -130,8 +131,8 @@ async function exchange(url, { patience = TIMEOUT_MS, ...options }) {
   throw new Refused(answer.status, problem);
 }
 
-/** Returns the answer that `preload.js` has requested, once; undefined for any other call. */
-function askedEarly({ href }) {
+/** Returns an answer that `preload.js` has requested, but only once. Returns undefined for any other call. */
+function preloaded({ href }) {
   const answer = window.early?.get(href);
   window.early?.delete(href);
   return answer;

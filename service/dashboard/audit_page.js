@@ -1,4 +1,4 @@
-// The audit trail, newest entry first, with filters and pages. For the role admin.
+// The audit trail, newest entry first, with filters and pages. Only the role admin may see it.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -9,7 +9,7 @@ const PAGE = 50;
 const HEADINGS = ["When", "Who", "What", "Object", "Outcome"];
 const OUTCOMES = ["done", "refused", "failed"];
 const TYPES = ["table", "table-policy", "policy", "pause", "webhook", "consumer", "job", "incident", "delivery", "token", "session"];
-/** Outcomes share the colours of job states. */
+/** An outcome has the colour of a similar state of a job. */
 const BADGES = { done: "succeeded", refused: "unknown", failed: "failed" };
 
 export function auditPage(changed) {

@@ -18,7 +18,8 @@ export class SettingForm {
     this.schemas = settingsOf("PolicyIn");
     this.name = "compaction.commits";
     this.value = undefined;
-    /** The changes: values by name; undefined for a setting that is removed, so that weaker levels apply. */
+    /** The changed values by name of the setting. A value is undefined if the setting is removed, so that weaker levels
+     * apply. */
     this.changes = new Map();
   }
 
@@ -51,7 +52,7 @@ export class SettingForm {
 
   #list() {
     const changes = [...this.changes];
-    const words = ([name, value]) => `${name}: ${value === undefined ? "as weaker levels say" : shown(name, value)}`;
+    const words = ([name, value]) => `${name}: ${value === undefined ? "from patterns and defaults" : shown(name, value)}`;
     const drop = (name) => {
       this.changes.delete(name);
       this.redraw();

@@ -34,7 +34,7 @@ export function calendarPage(changed, query = {}) {
     if (!found) return [];
     return [
       h("h1", { "data-key": "title" }, "Calendar"),
-      h("p", { class: "quiet narrow", "data-key": "about" }, `Automatic jobs start only in the windows of a table's `, link("#/policies", "policy"), ", and in no freeze. Jobs that somebody submits start at any time."),
+      h("p", { class: "quiet narrow", "data-key": "about" }, `Automatic jobs start only in the windows of a table's `, link("#/policies", "policy"), ", and not during a freeze. Jobs that somebody submits start at any time."),
       drawWeek(),
       card("freezes", `Freezes (${freezes.length})`, grid("Freezes", HEADINGS, freezes.map((each) => ({ key: each.name, cells: cells(each) })), "There are no freezes.")),
       may("operator") && form(),
@@ -68,7 +68,7 @@ export function calendarPage(changed, query = {}) {
       h("div", { class: "line", "data-key": "weeks" }, button("The week before", go(-7)), button("This week", () => changed.go({})), button("The week after", go(7)), h("span", { class: "quiet" }, `Times of ${zone()}`)),
       rows.length
         ? h("div", { class: "week", "data-key": "lanes" }, days(week), tracks(rows.map((each) => lane(each, week, end))))
-        : h("p", { class: "quiet" }, "Nothing: no freeze, and no table has windows."),
+        : h("p", { class: "quiet" }, "There is no freeze, and no table has windows."),
       h("p", { class: "quiet" }, h("span", { class: "mark open" }), " jobs may start ", h("span", { class: "mark frozen" }), " frozen. ", `Tables without windows: ${number(found.always)}. Their jobs may start at any time.`),
       rows.length > 0 && asTable("Freezes and windows of the week", TABLE, rows.flatMap(lines)),
     );
@@ -100,7 +100,7 @@ export function calendarPage(changed, query = {}) {
   }
 
   async function remove(name) {
-    if (!(await confirmed(`Delete the freeze ${name}?`, "Automatic jobs of its tables start again as their policies say.", "Delete it"))) return;
+    if (!(await confirmed(`Delete the freeze ${name}?`, "Automatic jobs of its tables start again when their policies allow it.", "Delete it"))) return;
     await send("DELETE", `${KEPT}/${encodeURIComponent(name)}`).then(() => changed(), changed);
   }
 

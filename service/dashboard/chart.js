@@ -1,11 +1,11 @@
-// Parts of charts. A chart is drawn without measuring the page: its shapes stretch to the available width, and all text
-// is beside them. Each shape has a sentence for screen readers.
+// Parts of charts. A chart is drawn without measuring the page: its shapes stretch to the available width. All text is
+// beside the shapes. Each shape has a sentence for screen readers.
 
 import { h, svg } from "./dom.js";
 import { brief, moment } from "./format.js";
 import { grid } from "./components.js";
 
-/** The width of a drawing in its own units, whatever its width on the page. */
+/** The width of a drawing in its own units, which do not depend on its width on the page. */
 export const WIDTH = 1000;
 const HEIGHT = 100;
 
@@ -18,13 +18,14 @@ export function drawing(className, words, ...shapes) {
   );
 }
 
-/** Returns a box from the top to the bottom of a drawing, or a part of that; `words` appear when the pointer is on
- * it. */
+/** Returns a box from the top to the bottom of a drawing, or over a part of that height. The browser shows `words` when
+ * the pointer is on the box. */
 export function box(className, x, width, words, { y = 0, height = HEIGHT } = {}) {
   return svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
 }
 
-/** A line that keeps each value until the next one, with the area below. Points are [x, share of the height]. */
+/** Returns a line that keeps each value until the next one, and the area below the line. Points are [x, share of the
+ * height]. */
 export function steps(points) {
   const corners = points.flatMap(([x, share], index) => {
     const y = round(HEIGHT * (1 - share));
@@ -58,7 +59,7 @@ export function tracks(rows) {
 /** Lines across a drawing where the axis of its values has ticks. */
 export const ticks = () => [0, 0.5, 1].map((share) => svg("path", { class: "tick", d: `M 0 ${HEIGHT * share} H ${WIDTH}`, "vector-effect": "non-scaling-stroke" }));
 
-/** A drawing with its axes: words at the top, the middle and the bottom, and moments below. */
+/** Returns a drawing with its axes: words at the top, the middle and the bottom, and moments below. */
 export function plot([top, middle, bottom], from, to, picture) {
   const moments = [0, 0.5, 1].map((share) => from + (to - from) * share);
   return h(
@@ -70,7 +71,7 @@ export function plot([top, middle, bottom], from, to, picture) {
   );
 }
 
-/** Returns the end of an axis that reaches `most`: 1, 2 or 5 times a power. */
+/** Returns the end of an axis for values up to `most`: 1, 2 or 5 times a power. */
 export function rounded(most, power) {
   const unit = power ** Math.floor(Math.log(most || 1) / Math.log(power) + 1e-9);
   const steps = power === 2 ? [1, 1.25, 1.5, 2] : [1, 2, 5, 10];

@@ -4,14 +4,15 @@ import { h } from "./dom.js";
 
 const SHOWN_MS = 2000;
 
-/** Returns the line with a button that copies it. `purpose` tells screen readers which one of several lines it is. */
+/** Returns the line with a button that copies it. `purpose` names the line for screen readers, as a page may have
+ * several lines. */
 export function command(line, purpose) {
   const button = copyButton(line, `the command: ${purpose}`, "The command");
   return h("div", { class: "command", "data-key": "command" }, h("code", {}, line), button);
 }
 
-/** Returns a button, to be placed beside the element that shows the text. `what` tells screen readers which one of
- * several texts it copies. */
+/** Returns a button, to be placed beside the element that shows the text. `what` names the text for screen readers, as
+ * a page may have several texts to copy. */
 export function copyButton(text, what, spoken = what) {
   const copy = (event) => copied(event.currentTarget, text, spoken);
   return h("button", { type: "button", class: "small", "aria-label": `Copy ${what}`, onclick: copy }, "Copy");

@@ -4,15 +4,15 @@ import { pathOf } from "./api.js";
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
 
-// Matches types of the service's problems, which in the refusals of a result are only names. A proxy's answer may have
-// a type of its own.
+// Matches the types of the service's problems. In the refusals of a result, a type is only a name. A proxy's answer may
+// have a type of its own, which does not match.
 const OF_SERVICE = /^(?:\/problems\/)?([a-z0-9-]+)$/;
 
 export const link = (href, ...children) => h("a", { href }, ...children);
 export const jobLink = (job, ...children) => link(`#/jobs/${encodeURIComponent(job.id)}`, ...children);
 export const tableLink = (id, ...children) => link(`#/tables/${encodeURIComponent(id)}`, ...children);
 
-/** Returns a link to another site, which opens in a new tab. Anything but an address of the web stays text. */
+/** Returns a link to another site, which opens in a new tab. A text that is no web address stays text. */
 export const webLink = (url, words = url) => url && (/^https?:/.test(url) ? h("a", { href: url, target: "_blank", rel: "noreferrer" }, words) : url);
 
 export function card(key, title, ...children) {
@@ -21,13 +21,13 @@ export function card(key, title, ...children) {
 
 export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
 
-/** Returns the words for a job's state; for a succeeded job with the verdict that it would be refused or has nothing to
- * do, the verdict. */
+/** Returns the words for a job's state. A succeeded job may have the verdict that it would be refused or has nothing to
+ * do: then the words are the verdict. */
 export function outcome({ state, verdict }) {
   return state === "succeeded" && ["refused", "nothing_to_do"].includes(verdict) ? verdict.replaceAll("_", " ") : state;
 }
 
-/** The class that gives an outcome its colour. */
+/** Returns the CSS class that gives an outcome its colour. */
 export const lookOf = (words) => words.replaceAll(" ", "-");
 
 /** Returns the outcome as text, with a colour that means the same. */
@@ -41,14 +41,14 @@ export const dryRun = (job) => job.dry_run && h("span", { class: "tag" }, "dry r
 
 export const jobTitle = (job) => [jobLink(job, kindName(job.kind)), job.dry_run && " ", dryRun(job)];
 
-/** Returns the number of buckets: that in the writers' options, or if a hashing config overrides it, the number that
- * the files show. */
+/** Returns the number of buckets in the writers' options. If a hashing config overrides that number, returns the number
+ * that the files show. */
 export function bucketNumber({ index, profile }) {
   const { hashing_config: config, highest_bucket: highest } = profile.bucket_layout ?? {};
   return index && (config && highest != null ? Math.max(index.num_buckets, highest + 1) : index.num_buckets);
 }
 
-/** Shows a problem of a known type: what happened, why, and what to do. */
+/** Shows a problem: what happened, why, and what to do. */
 export function problem(document, kind = "bad") {
   return h(
     "div",
@@ -62,10 +62,10 @@ export function problem(document, kind = "bad") {
   );
 }
 
-/** Text of the service, in which backticks enclose code. */
+/** Shows a text of the service, in which backticks enclose code. */
 export const prose = (text) => text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 
-/** A link to the service's page about a type of problem. */
+/** Returns a link to the service's page about a type of problem. */
 function explanation(type) {
   const [, name] = OF_SERVICE.exec(type);
   return h("a", { href: pathOf(`problems/${name}`).href, target: "_blank", rel: "noreferrer" }, "More about this problem");
@@ -89,7 +89,7 @@ export function grid(label, headings, rows, ...empty) {
   );
 }
 
-/** Names and values; pairs whose value is null, undefined or false are left out. */
+/** Shows names and values. Pairs whose value is null, undefined or false are left out. */
 export function pairs(...entries) {
   const known = entries.filter(([, value]) => value !== null && value !== undefined && value !== false);
   return h(
@@ -103,7 +103,7 @@ export function field(label, control, hint) {
   return h("label", { class: "field", "data-key": label }, h("span", {}, label), control, hint && h("small", {}, hint));
 }
 
-/** `choices` are [value, words]. */
+/** Returns a select. Each of the `choices` is a pair of a value and its words. */
 export function select(properties, choices, chosen) {
   return h(
     "select",

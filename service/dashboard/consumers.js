@@ -1,11 +1,11 @@
-// The incremental readers of a table, for which cleaning and archival keep what they have not read.
+// The incremental readers of a table. Cleaning and archival keep the commits that such a reader has not read yet.
 
 import { attempt, get, send, tablePath } from "./api.js";
 import { card, field, grid, problem, time } from "./components.js";
 import { h } from "./dom.js";
 import { may } from "./role.js";
 
-const HEADINGS = ["Consumer", "Has read up to", "Reported", "Kept for it", ""];
+const HEADINGS = ["Consumer", "Has read up to", "Reported", "Unread commits are kept", ""];
 
 export class Consumers {
   constructor(id, changed) {
@@ -22,7 +22,7 @@ export class Consumers {
     return card(
       "consumers",
       "Consumers",
-      grid("Consumers", HEADINGS, this.items.map((each) => this.#row(each)), "No incremental reader of this table has reported how far it has come."),
+      grid("Consumers", HEADINGS, this.items.map((each) => this.#row(each)), "No incremental reader of this table has reported up to which commit it has read."),
       this.failure && problem(this.failure),
       may("operator") && this.#form(),
     );
@@ -32,7 +32,7 @@ export class Consumers {
     const remove = () => this.#after(() => send("DELETE", this.#of(name)));
     return {
       key: name,
-      cells: [name, h("code", {}, instant), time(seen), stale ? h("span", { class: "tag warn" }, "nothing: it is silent") : ["until ", time(expires)], may("operator") && h("button", { type: "button", class: "small danger", "aria-label": `Remove ${name}`, onclick: remove }, "Remove")],
+      cells: [name, h("code", {}, instant), time(seen), stale ? h("span", { class: "tag warn" }, "no longer: no report came") : ["until ", time(expires)], may("operator") && h("button", { type: "button", class: "small danger", "aria-label": `Remove ${name}`, onclick: remove }, "Remove")],
     };
   }
 

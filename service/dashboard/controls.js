@@ -6,8 +6,8 @@ import { quantity, quantityIn, unitsOf } from "./quantities.js";
 
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/** Returns the control. `set` gets each entered value; an invalid one is reported at the control. `properties` have the
- * label and the key. */
+/** Returns the control. `set` gets each entered value. The control itself reports an invalid value. `properties` have
+ * the label and the key. */
 export function control(name, schema, value, set, properties) {
   const accept = (read) => (event) => {
     const [entered, wrong] = read(event.target.value);

@@ -1,4 +1,4 @@
-// The decisions about a table: the last of each kind with its reason, and the earlier ones.
+// The decisions about a table: the last one about each kind of job, with its reason, and the earlier ones.
 
 import { get, tablePath } from "./api.js";
 import { h } from "./dom.js";
@@ -13,7 +13,7 @@ export class Decisions {
   constructor(tableId) {
     this.path = `${tablePath(tableId)}/decisions`;
     this.current = [];
-    /** The opened histories by kind: the items, and the cursor after them. */
+    /** The opened histories by kind of job: their items, and the cursor for the next page. */
     this.histories = new Map();
   }
 
@@ -22,7 +22,7 @@ export class Decisions {
     await Promise.all([...this.histories.keys()].map((kind) => this.#first(kind)));
   }
 
-  /** Draws a line for each kind that waits or is suggested. */
+  /** Draws a line for each kind of job that waits or is suggested. */
   drawNext() {
     const due = this.current.filter((each) => DUE.includes(each.verdict));
     return due.map((each) => h("p", { "data-key": `next ${each.kind}` }, "Next: ", h("strong", {}, kindName(each.kind)), " ", verdict(each), ` ${sentence(each.because)}.`, each.cost && ` The job would take ${each.cost.text}.`));

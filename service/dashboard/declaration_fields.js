@@ -24,7 +24,7 @@ export function choicesOf({ lock, writers }) {
 }
 
 /** A page with a form that declares new tables. `draw(page)` returns its nodes below the title. `call` gets the form's
- * data and whether the button "register" was pressed, and returns what the page shows as `page.found`. */
+ * data, and whether the button "register" was pressed. Its result is shown by the page as `page.found`. */
 export function declaringPage(title, changed, { draw, call }) {
   const chosen = { lock: "filesystem", writers: "" };
   const set = (name) => (event) => {
@@ -57,7 +57,7 @@ export function declaringPage(title, changed, { draw, call }) {
   return { title: () => title, load: async () => {}, draw: drawn, isBusy: () => false };
 }
 
-/** The members of a call that declare lock and writers. */
+/** Returns the members of a call that declare the lock and the writers. */
 export function declaredIn(data) {
   const writers = writersIn(data);
   return { lock: lockIn(data), ...(Object.keys(writers).length > 0 && { writers }) };
@@ -93,20 +93,20 @@ export function text(name, more) {
   return h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
 }
 
-/** The buttons of a form: the first one shows what is there, the second one registers it. While the first call runs, its
- * button has the words `busy`. */
+/** Returns the buttons of a form: the first one shows what the service detects, the second one registers it. While a
+ * call runs, the first button has the words `busy`. */
 export function registerButtons(isSending, busy, words) {
   return h(
     "div",
     { class: "actions", "data-key": "actions" },
-    h("button", { value: "show", disabled: isSending }, isSending ? busy : "Show what is there"),
+    h("button", { value: "show", disabled: isSending }, isSending ? busy : "Detect only"),
     h("button", { class: "primary", value: "register", disabled: isSending }, words),
   );
 }
 
 export const given = (data, name) => (data.get(name) ?? "").trim();
 
-/** The values of a control that are not empty, between separators. */
+/** Returns the values of a control between separators, without the empty ones. */
 export const givenList = (data, name, separator) => given(data, name).split(separator).map((each) => each.trim()).filter(Boolean);
 
 export function lockIn(data) {
@@ -115,7 +115,7 @@ export function lockIn(data) {
   return { provider: given(data, "lock") === "other" ? given(data, "provider") : given(data, "lock"), options };
 }
 
-/** Returns only the members that the form states. */
+/** Returns only the members for which the form has a value. */
 export function writersIn(data) {
   const engines = data.getAll("engines");
   return {

@@ -18,8 +18,8 @@ export class Declarations {
 
   async #load() {
     try {
-      // The tag belongs to the state that the form shows, so a change by somebody else is not overwritten: the call is
-      // refused.
+      // The tag belongs to the state that the form shows. If somebody else has changed the table since, the service
+      // refuses the call, so that the other change is not overwritten.
       const { document: table, tag } = await getTagged(this.path);
       [this.table, this.tag, this.chosen] = [table, tag, choicesOf(table)];
       this.failure = null;

@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 
-/** Resolves to true if the user confirms. Escape means no. */
+/** Resolves to true if the user confirms. The key Escape means no. */
 export function confirmed(title, text, yes) {
   const dialog = byId("confirm");
   byId("confirm-title").textContent = title;

@@ -19,20 +19,20 @@ export function discoverPage(changed) {
 function form({ send, fields, isSending }) {
   return card(
     "discover",
-    "Where to look",
+    "Folder to search",
     h(
       "form",
       { onsubmit: send },
-      field("Folder", text("root", { required: true, maxlength: 4096, placeholder: "s3a://lake/" }), "Absolute, or a URI. The service looks six levels below it."),
+      field("Folder", text("root", { required: true, maxlength: 4096, placeholder: "s3a://lake/" }), "An absolute path or a URI. The service searches six levels of folders below it."),
       field("Paths", text("pattern", { maxlength: 1024, placeholder: "*" }), "A pattern for paths relative to the folder: shop/*. Empty: all."),
       field(
         "Rules",
         h("textarea", { name: "rules", rows: 3, spellcheck: "false", placeholder: "{team}/*" }),
-        "One rule for paths per line: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any number.",
+        "One rule for paths per line. In {team}/*, the name of the folder becomes the value of the tag team; {owner} gives the owner. * is one folder, ** any number.",
       ),
       ...fields(),
       registerButtons(isSending, "Searching …", "Register all"),
-      h("p", { class: "quiet" }, "Lock and writers are declared for all of these tables. Policies act on each table from that moment on."),
+      h("p", { class: "quiet" }, "Lock and writers are declared for all of these tables. Policies act on each table as soon as it is registered."),
     ),
   );
 }
@@ -53,8 +53,8 @@ function results({ items, skipped, is_complete: isComplete }) {
     "found",
     `Tables (${items.length})`,
     grid("Tables", HEADINGS, items.map(row), "There are no tables."),
-    skipped.length > 0 && h("p", { class: "quiet" }, `Not looked into: ${skipped.map((each) => each.path).join(", ")}`),
-    !isComplete && h("p", { class: "quiet" }, "There may be more: register, and search again; or name a folder further below."),
+    skipped.length > 0 && h("p", { class: "quiet" }, `Not searched: ${skipped.map((each) => each.path).join(", ")}`),
+    !isComplete && h("p", { class: "quiet" }, "There may be more tables. Register these and search again, or name a folder further below."),
   );
 }
 

@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element. Functions `on...` are its handlers; false, null and undefined omit an attribute or a child. */
+/** Returns an element. Functions `on...` are its handlers; false, null and undefined omit an attribute or a child. */
 export function h(name, properties, ...children) {
   return build(document.createElement(name), properties, children);
 }
@@ -23,7 +23,7 @@ function build(element, properties, children) {
   return element;
 }
 
-/** Makes the children of `shown` equal to `wanted`, and reuses every matching element. */
+/** Makes the children of `shown` equal to `wanted`. Every matching element is reused. */
 export function redraw(shown, ...wanted) {
   let at = shown.firstChild;
   for (const child of wanted.flat(Infinity).filter((each) => each !== false && each != null)) {
@@ -52,7 +52,7 @@ function keyOf(node) {
   return node.dataset?.key;
 }
 
-/** A later element with the key of `node`. */
+/** Returns a later element with the key of `node`. */
 function later(at, node) {
   if (!keyOf(node)) return null;
   let each = at;
@@ -66,7 +66,7 @@ function update(shown, wanted) {
     return;
   }
   for (const { name } of [...shown.attributes]) {
-    // The user has opened it.
+    // The user has opened this element.
     const isUserState = name === "open" && shown.nodeName === "DETAILS";
     if (!wanted.hasAttribute(name) && !isUserState) shown.removeAttribute(name);
   }

@@ -61,7 +61,7 @@ export class FleetTrend {
     return figure(title, shown(last), plot(axis(top, shown), from, to, drawing("curve", words, ...ticks(), ...steps(points))));
   }
 
-  #bars(title, valueOf, shown, told, parts) {
+  #bars(title, valueOf, shown, wordsOf, parts) {
     const { items, step_seconds: step } = this.found;
     const [from, to] = this.#ends;
     const most = Math.max(...items.map(valueOf));
@@ -74,7 +74,7 @@ export class FleetTrend {
       return parts.map(([name, look]) => {
         const height = (each[name] / top) * 100;
         y -= height;
-        return height > 0 && box(look, Math.min(across(Date.parse(each.at)), WIDTH - width), width, `${moment(each.at)}: ${told(each)}`, { y, height });
+        return height > 0 && box(look, Math.min(across(Date.parse(each.at)), WIDTH - width), width, `${moment(each.at)}: ${wordsOf(each)}`, { y, height });
       });
     });
     const words = `${title}: ${shown(all)} in all, at most ${shown(most)} in a step, from ${moment(from)} to ${moment(to)}`;

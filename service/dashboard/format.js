@@ -5,8 +5,8 @@ import { KINDS } from "./kinds.js";
 export const DAY_MS = 86_400_000;
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-// The formatters are made at the first use, because that takes a browser tens of milliseconds, and a page should first
-// request its data.
+// A browser needs tens of milliseconds to make the formatters. They are made at the first use, because a page should
+// request its data first.
 let numbers = null;
 let moments = null;
 
@@ -56,7 +56,7 @@ function both(large, its, small, unit) {
   return small ? `${large} ${its} ${small} ${unit}` : `${large} ${its}`;
 }
 
-/** Seconds between two moments; without the second one, until now. */
+/** Returns the seconds between two moments; without the second one, the seconds until now. */
 export function between(from, to) {
   return Math.max(0, ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000);
 }
@@ -81,7 +81,7 @@ export function brief(at, length) {
   return new Intl.DateTimeFormat("en-GB", parts).format(at);
 }
 
-/** The browser's time zone, in which all moments are shown. */
+/** Returns the browser's time zone, in which all moments are shown. */
 export function zone() {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const offset = new Intl.DateTimeFormat("en", { timeZoneName: "longOffset" }).formatToParts().find((part) => part.type === "timeZoneName").value;

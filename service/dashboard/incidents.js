@@ -21,8 +21,8 @@ export class Incidents {
     this.every = await all("v1/incidents?state=open&state=suspected", { table_id: this.tableId });
   }
 
-  /** Draws a notice for each kind of incident, and for each kind of damage. `jobs` are the active jobs; `problems` have
-   * the commands. */
+  /** Draws a notice for each kind of incident, and for each kind of damage. `jobs` are the active jobs; the commands
+   * come from `problems`. */
   draw(jobs, problems, changed) {
     const instants = this.every.filter((each) => REPAIRED.includes(each.kind)).map((each) => each.instant);
     return [...grouped(this.every)].map(([key, group]) => this.#notice(key, group, jobs, instants, problems, changed));
@@ -54,7 +54,7 @@ export class Incidents {
 function grouped(incidents) {
   const groups = new Map();
   for (const each of incidents) {
-    // Damages of one kind differ in title and hint.
+    // Damages have one kind of incident, but different titles and hints.
     const key = `incidents ${each.kind} ${each.kind === "damage" ? each.title : ""}`;
     groups.set(key, [...(groups.get(key) ?? []), each]);
   }

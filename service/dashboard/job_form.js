@@ -7,14 +7,14 @@ import { JOB_KINDS } from "./job_kinds.js";
 import { KINDS } from "./kinds.js";
 import { card, field, problem, select } from "./components.js";
 
-// Types of columns by which rows cannot be sorted.
+// Rows cannot be sorted by columns of these types.
 const UNSORTABLE = /^(list|large_list|map|struct|fixed_size_list)</;
-// Parameters that few jobs need, which are hidden at first.
+// Few jobs need these parameters, so they are hidden at first.
 const RARE = /_seconds$|^(plans|take_over|parallelism|accepted|partition_fields|partition_extractor)$/;
-const PREFIXES = "One per line; region=eu/* matches all that begin with region=eu/.";
+const PREFIXES = "One per line; region=eu/* means all partitions whose path begins with region=eu/.";
 
 export function jobForm(changed) {
-  // The choices that select the fields; all other values stay in the form's controls.
+  // These choices select the fields. All other values stay in the form's controls.
   const chosen = { kind: "compaction", sortBy: [], dryRun: true };
   let isSending = false;
   let failure = null;
@@ -59,7 +59,7 @@ export function jobForm(changed) {
   }
 
   function sortBy({ profile, index: itsIndex }, about) {
-    // Only with a bucket index the order is required: otherwise small files can be merged in any order.
+    // The order is required only with a bucket index. Without one, small files can be merged in any order.
     const isNeeded = Boolean(itsIndex);
     const names = (profile.columns ?? []).filter((column) => !UNSORTABLE.test(column.type)).map((column) => column.name);
     if (!names.length) {
@@ -74,7 +74,7 @@ export function jobForm(changed) {
       const free = names.filter((each) => each === name || !chosen.sortBy.includes(each));
       const choices = [["", index ? "(no more)" : isNeeded ? "(choose a column)" : "(none: only merge small files)"], ...free.map((each) => [each, each])];
       const label = index ? `Then by (${index + 1})` : "Sort by";
-      // The key contains the choice, because removing one moves the others up.
+      // The key contains the choice, because the others move up when one is removed.
       const properties = { name: "sort_by", required: isNeeded && index === 0, "data-key": `${index} ${name}`, onchange: pick(index) };
       return field(label, select(properties, choices, name));
     });
@@ -108,7 +108,7 @@ export function jobForm(changed) {
     const kinds = Object.entries(KINDS).filter(([kind]) => isKindOf(table, kind));
     if (!isKindOf(table, chosen.kind)) chosen.kind = kinds[0][0];
     const { summary, about, hasPlan } = JOB_KINDS[chosen.kind];
-    const words = !hasPlan ? `Start the ${chosen.kind}` : chosen.dryRun ? "Plan it (dry run)" : "Start the job";
+    const words = !hasPlan ? `Start the ${chosen.kind}` : chosen.dryRun ? "Start the dry run" : "Start the job";
     return card(
       "form",
       "Start a job",
@@ -139,7 +139,7 @@ export function jobForm(changed) {
   return { draw };
 }
 
-/** Returns whether a parameter can matter for this table. */
+/** Returns whether a parameter can have an effect on this table. */
 function isOf({ index, profile }, name) {
   if (name === "partitions") return (profile.partition_fields ?? []).length > 0;
   return name !== "expansion_factor" || Boolean(index);

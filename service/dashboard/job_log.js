@@ -6,7 +6,7 @@ import { count, isActive, moment } from "./format.js";
 import { card, field, select } from "./components.js";
 
 const PAGE = 500;
-// The service keeps about this number of pages of a job's log.
+// The service keeps about this many pages of a job's log.
 const MOST_PAGES = 40;
 const SHOWN = 300;
 const LEVELS = [
@@ -15,8 +15,8 @@ const LEVELS = [
   ["WARNING", "warnings and errors"],
   ["ERROR", "errors"],
 ];
-// The log is loaded for this time after the end, because the worker's last lines come with the result, and its clock
-// may differ.
+// The log is loaded for this time after the end of the job. The worker's last lines come with the result, and its clock
+// may differ from that of the service.
 const SETTLES_MS = 30_000;
 
 export class JobLog {
@@ -29,7 +29,7 @@ export class JobLog {
     this.isRead = false;
   }
 
-  /** Reads the lines since the last call; nothing more once the job has ended. */
+  /** Reads the lines since the last call. Reads nothing more some time after the end of the job. */
   async load(job) {
     const isSettled = !isActive(job) && Date.now() - Date.parse(job.finished_at ?? job.created_at) > SETTLES_MS;
     if (this.isUnknown || (this.isRead && isSettled)) return;
@@ -45,7 +45,7 @@ export class JobLog {
       }
       this.isRead = true;
     } catch (error) {
-      // A service of an earlier version keeps no logs.
+      // An earlier version of the service keeps no logs.
       if (!(error instanceof Refused) || error.status !== 404) throw error;
       this.isUnknown = true;
     }
@@ -72,7 +72,7 @@ export class JobLog {
       ),
       this.lines.length
         ? h("ol", { class: "log", tabindex: 0, "aria-label": "Log", "data-key": "lines" }, ...this.lines.map((line) => item(line, attempts.size > 1)))
-        : h("p", { class: "quiet" }, "No such lines."),
+        : h("p", { class: "quiet" }, "The log has no such lines."),
       this.lines.length === SHOWN && h("p", { class: "quiet" }, `The last ${count(SHOWN, "line")}; the file has all of them.`),
     );
   }

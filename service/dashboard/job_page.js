@@ -10,7 +10,7 @@ import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time, we
 import { result, values } from "./result.js";
 import { may } from "./role.js";
 
-const BASIS = { size: "tables of this size", kind: "other tables", default: "nothing yet" };
+const BASIS = { size: "tables of this size", kind: "other tables", default: "no earlier job" };
 const RETRIABLE = ["failed", "cancelled"];
 
 export function jobPage(id, changed) {
@@ -41,12 +41,13 @@ export function jobPage(id, changed) {
     ];
   }
 
-  /** Returns whether the job was refused: then its result has all reasons, of which its error is the first. */
+  /** Returns whether the job was refused. The result of a refused job has all reasons; its error is the first of
+   * them. */
   function isRefused() {
     return Boolean(job.result?.refusals?.some((each) => each.title === job.error.title && each.detail === job.error.detail));
   }
 
-  /** Returns a button that submits a job again that failed or was cancelled. */
+  /** Returns a button that submits the job again if it has failed or was cancelled. */
   function again() {
     if (!RETRIABLE.includes(job.state) || !may("operator")) return null;
     const retry = () => start(() => post(`${jobPath(id)}/retry`));
@@ -58,7 +59,7 @@ export function jobPage(id, changed) {
     );
   }
 
-  /** Returns a button that runs the job whose plan is ready. */
+  /** Returns a button that runs the job after a dry run whose verdict is `ready`. */
   function go() {
     if (!may("operator") || job.verdict !== "ready") return null;
     return [
@@ -102,7 +103,7 @@ export function jobPage(id, changed) {
 
   async function confirmStopped() {
     const { restart } = job.hand_over;
-    const then = restart === "without-state" ? " Afterwards Flink must be started without its state: not from a savepoint." : "";
+    const then = restart === "without-state" ? " Afterwards Flink must be started without its state, so not from a savepoint." : "";
     const text = `Confirm only when every Flink job that writes this table has ended. The job goes on at once.${then}`;
     if (!(await confirmed("The writers were stopped?", text, "They were stopped"))) return;
     await attempt(() => post(`${jobPath(id)}/writers-stopped`, { restart }), changed, (found) => (handOverFailure = found));
@@ -147,7 +148,7 @@ export function jobPage(id, changed) {
         ["Expected to take", job.forecast && `${seconds(job.forecast.seconds)}${job.forecast.is_guess ? ` (a guess, from ${BASIS[job.forecast.learned_from]})` : ""}`],
         ["Waited", seconds(job.spent.waited_seconds)],
         ["Worked", seconds(job.spent.worked_seconds)],
-        [isActive(job) ? "Together until now" : "Took", seconds(job.spent.took_seconds)],
+        [isActive(job) ? "Total until now" : "Total", seconds(job.spent.took_seconds)],
       ),
     );
   }

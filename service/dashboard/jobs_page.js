@@ -10,7 +10,7 @@ export function jobsPage(changed, query = {}) {
 
   async function load() {
     const [jobs] = await Promise.all([active.load(), recent.load(), active.loadForecast()]);
-    // Active jobs are listed above, and updated below only if they are shown there already.
+    // The first list shows active jobs. The second one shows an active job only if it has shown that job before.
     recent.learn(jobs.filter((each) => recent.seen.has(each.id)));
   }
 

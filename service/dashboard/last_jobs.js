@@ -1,4 +1,4 @@
-// The last job of each kind on each table. Dry runs do not count: they changed nothing.
+// The last job of each kind on each table. Dry runs do not count, because they changed nothing.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";

@@ -19,7 +19,7 @@ export class Layout {
     this.asOf = null;
   }
 
-  /** Requests the buckets only after a change of the snapshot. */
+  /** Requests the buckets only if the snapshot has changed. */
   async load(snapshot) {
     this.snapshot = snapshot;
     if (!snapshot || this.asOf === snapshot.taken_at) return;

@@ -7,7 +7,7 @@ import { kindName, moment, seconds, sentence } from "./format.js";
 import { card, field, jobLink, pairs, problem, time } from "./components.js";
 import { may } from "./role.js";
 
-// The lock is requested seldom, because each request reads the storage of the table.
+// The lock is requested seldom, because each request makes the service read the storage of the table.
 const EVERY_MS = 15_000;
 const STATES = { held: "held", free: "free", unknown: "not known to the service" };
 const MOST_SHOWN = 5;
@@ -43,7 +43,7 @@ export class Lock {
     return card(
       "lock",
       "The table's lock",
-      // The failure is shown outside of the form, because the form may be gone with the new state of the lock.
+      // The failure is shown outside of the form, because the new state of the lock may have no form.
       this.failure && problem(this.failure),
       this.broken && problem({ title: "The lock was broken", detail: `Its holder was ${this.broken.holder}.` }, "good"),
       pairs(
@@ -72,7 +72,7 @@ export class Lock {
       "form",
       { "data-key": "break", onsubmit: submit },
       h("h3", {}, "Break it"),
-      field("Why its holder is dead", input, "Kept in the audit trail. A holder that is only slow would write at the same time as others."),
+      field("Why its holder is dead", input, "The audit trail keeps this reason. A holder that is only slow would write at the same time as others."),
       h("div", { class: "actions" }, h("button", { type: "submit", class: "danger" }, "Break the lock")),
     );
   }

@@ -1,11 +1,11 @@
-// The page that asks for a token, in place of any view. The token is not kept; the browser gets the cookie of a
-// session.
+// The page that asks for a token, in place of any view. The page does not keep the token: the browser gets the cookie
+// of a session.
 
 import { logIn, pathOf, problemOf } from "./api.js";
 import { h } from "./dom.js";
 import { problem } from "./components.js";
 
-/** `why` says why a session is needed now, or is null; `done` runs after the log-in, `redraw` after a change. */
+/** `why` is the reason that a session is needed now, or null. `done` runs after the log-in, `redraw` after a change. */
 export function loginPage(why, done, redraw) {
   const { provider } = document.documentElement.dataset;
   let refused = null;
@@ -23,7 +23,7 @@ export function loginPage(why, done, redraw) {
       input.value = "";
       done();
     } catch (error) {
-      refused = error.status === 401 ? { title: "That token is not valid", hint: "The token may have expired or been revoked." } : problemOf(error);
+      refused = error.status === 401 ? { title: "The token is not valid", hint: "The token may have expired or been revoked." } : problemOf(error);
       isBusy = false;
       redraw();
       input.select();

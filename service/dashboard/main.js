@@ -13,16 +13,15 @@ import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";
 import { viewOf } from "./views.js";
 
-// The progress of a job is polled, because there are no events about it.
+// The progress of a job is polled, because no events report progress.
 const BUSY_MS = 2000;
 // The view is polled while there is no stream of events.
 const POLL_MS = 4000;
 const LONGEST_BACK_OFF_MS = 15_000;
-// Events come in bursts, so the view is loaded once for all events within this time.
+// Events come in bursts. All events within this time cause only one load of the view.
 const BURST_MS = 200;
 const MOST_OFTEN_MS = 1000;
-// The service needs some time after an event to compute its consequences, such as the state of a table and its
-// problems.
+// After an event, the service needs some time to compute the new state of a table and its problems.
 const FOLLOWS_MS = 3000;
 const MOST_FOLLOWING = 5;
 const STREAM_OPENS_MS = 400;
@@ -50,8 +49,8 @@ let caller = null;
 let wake = () => {};
 let isWoken = false;
 let loadedAt = -Infinity;
-// The time of the last event that the view has to show, and the number of loads since then that waited for its
-// consequences.
+// `heardAt` is the time of the last event whose consequences the view does not show yet. `following` counts the loads
+// since that event.
 let heardAt = null;
 let following = 0;
 let timer = null;
@@ -61,7 +60,8 @@ let said = null;
 const stream = new Stream(heard, turned);
 
 /** Views call this after an action, to load at once. `redraw` only redraws the known data. `go` changes the query of
- * the address; typed text replaces the address, so that it does not fill the history of the browser. */
+ * the address. A text that a user types replaces the address, so that the browser's history gets no entry for each
+ * letter. */
 function changed(error) {
   if (error) {
     const dismiss = h("button", { type: "button", class: "small", onclick: () => show(notice) }, "Dismiss");
@@ -84,7 +84,7 @@ changed.go = (query, { isTyped = false } = {}) => {
 };
 
 function navigate() {
-  // The skip link and similar anchors do not name views.
+  // Anchors such as the skip link do not name views.
   if (view && location.hash && !location.hash.startsWith("#/")) return;
   const route = parsed(location.hash);
   if (view?.choose && !login && address(route.path, {}) === address(path, {})) {
@@ -132,7 +132,7 @@ async function poll(isProgress) {
     if (!caller) showCaller(found);
     failures = 0;
     if (polled !== view) return;
-    // The user has logged in again, perhaps in another tab.
+    // A successful load shows that the user has logged in, perhaps in another tab.
     login = null;
     draw();
     speak();
@@ -142,8 +142,8 @@ async function poll(isProgress) {
     main.classList.remove("stale");
     if (seen !== polled) {
       seen = polled;
-      // The first answer may be older than the last events. That call has made the service compute a new answer, so the view is
-      // loaded again.
+      // The first answer may be older than the last events. But the first call has made the service compute a new
+      // answer, so the view is loaded again.
       if (polled.at) heardAt ??= polled.at() - FOLLOWS_MS;
     }
     if (!isProgress) follow();
@@ -163,8 +163,8 @@ function follows(polled) {
   opened().then(() => (stream.isOpen ? showState("live") : pollNow()));
 }
 
-/** Waits a moment for the stream to open before the first load, so that each change is either in the data or an
- * event. */
+/** Waits a moment before the first load, until the stream is open. Thus each change is either in the data or arrives as
+ * an event. */
 function opened() {
   stream.open();
   isAwaited = true;
@@ -176,7 +176,7 @@ function opened() {
 function turned() {
   if (stream.isOpen) stream.first?.();
   if (login || document.hidden) return;
-  // When the stream opens, events since the last load may be missing; when it ends, polling begins.
+  // When the stream opens, events since the last load may be missing. When the stream ends, polling begins.
   if (!isAwaited) pollNow();
 }
 
@@ -187,10 +187,11 @@ function heard(event) {
   loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
 }
 
-/** Loads the view again after an event: once, or until the view shows the event's consequences, if it can tell. */
+/** Loads the view again after an event. A view with the time of its data (`asOf`) is loaded until it shows the event's
+ * consequences, but only a limited number of times; any other view is loaded once. */
 function follow() {
   if (heardAt === null) return;
-  // `asOf` is NaN as long as nothing is computed.
+  // `asOf` is NaN until the service has computed the data for the first time.
   const asOf = view.asOf?.();
   const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
   if (isShown || (following >= MOST_FOLLOWING && !Number.isNaN(asOf))) {
@@ -232,7 +233,7 @@ function failed(error) {
   }
 }
 
-/** Shows the log-in in place of the view. Nothing is polled until it is done. */
+/** Shows the log-in in place of the view. Nothing is polled until the user has logged in. */
 function askForLogin(why) {
   if (login) return;
   const done = () => {
@@ -267,7 +268,7 @@ function showCaller(found) {
   fitMenu();
 }
 
-/** Fills an area above the view; without nodes, hides it. */
+/** Fills an area above the view with nodes. Hides the area if there are no nodes. */
 function show(place, ...nodes) {
   place.hidden = !nodes.length;
   redraw(place, ...nodes);
@@ -280,7 +281,7 @@ function showState(state) {
   pulse.title = STATES[state] ?? "";
 }
 
-/** Tells users of screen readers what has changed. */
+/** Reports changes to users of screen readers. */
 function speak() {
   const words = view.says?.() ?? "";
   if (said !== null && said !== words) spoken.textContent = words;
@@ -305,7 +306,7 @@ function pause() {
   return new Promise((resolve) => {
     wake = () => resolve(false);
     const after = delay();
-    // The loop stops while the page is hidden or the session is missing, and is woken when that ends.
+    // The loop stops while the page is hidden or the session is missing. `wake` starts the loop again.
     if (!document.hidden && !login && after !== null) setTimeout(() => resolve(stream.isOpen && !failures), after);
   });
 }
@@ -339,7 +340,7 @@ document.addEventListener("visibilitychange", () => {
     pollNow();
   }
 });
-// Times such as "3 min ago" are drawn again.
+// Texts such as "3 min ago" are drawn again, because time passes.
 setInterval(() => {
   if (!document.hidden && !login && !failures && view) draw();
 }, REDRAW_MS);

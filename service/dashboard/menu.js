@@ -4,8 +4,8 @@ const nav = document.querySelector("header nav");
 const more = document.getElementById("more");
 const links = [...nav.querySelectorAll(":scope > a")];
 
-/** Fits the menu to the window, also after links were shown or hidden. The focus stays, though a link that is moved
- * loses it. */
+/** Fits the menu to the window, also after links were shown or hidden. A link that is moved loses the focus, so the
+ * focus is set again. */
 export function fitMenu() {
   const focused = document.activeElement;
   more.before(...links);

@@ -1,5 +1,5 @@
-// One notification: its state, the problems that it has reported, a test message with the answer, snoozing, and a form
-// with the fields of the API.
+// One notification: its state, the problems that it has reported, a test message with the target's answer, snoozing,
+// and a form with the fields of the API.
 
 import { attempt, deliveryPath, get, getTagged, NEW, post, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -34,7 +34,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
     const isThere = (await get("v1/notifications")).items.some((each) => each.name === name);
     const latest = isThere ? await getTagged(path) : null;
     found = latest?.document ?? null;
-    // Edits belong to the state that the tag identifies, so that state is kept.
+    // The tag identifies the state on which the edits are based, so that state is kept.
     if (!isEdited) take(latest);
     if (test?.state === "pending") test = await get(deliveryPath(test.id));
   }
@@ -68,7 +68,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
         ["State", state(found)],
         ["Target", found.target.type],
         ["Messages", `${number(found.sent_last_hour)} of ${number(found.most_per_hour)} in the last hour`],
-        ["Problems", `${number(found.told)} told, ${number(found.waiting)} waiting`],
+        ["Problems", `${number(found.told)} reported, ${number(found.waiting)} waiting`],
         ["Given up", found.dead > 0 && number(found.dead)],
         ["Last success", found.last_success_at ? time(found.last_success_at) : "never"],
         ["Deliveries", link(`#/webhooks/${encodeURIComponent(found.webhook_id)}`, "all messages with their answers")],
@@ -133,7 +133,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
   }
 
   async function remove() {
-    if (!(await confirmed(`Remove the notification ${name}?`, `Its messages are deleted too, and ${count(found.told, "open problem")} will be told by nobody.`, "Remove it"))) return;
+    if (!(await confirmed(`Remove the notification ${name}?`, `Its messages are deleted too, and the end of ${count(found.told, "open problem")} is not reported.`, "Remove it"))) return;
     await send("DELETE", path).then(() => (location.hash = "#/notifications"), changed);
   }
 

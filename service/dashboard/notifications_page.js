@@ -1,4 +1,4 @@
-// All notifications with their state, and a way to a new one.
+// All notifications with their state, and a form that begins a new one.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -26,7 +26,7 @@ export function notificationsPage() {
       card(
         "notifications",
         `Notifications (${number(items.length)})`,
-        grid("Notifications", HEADINGS, items.map((each) => ({ key: each.name, cells: cells(each) })), "Nobody is told yet."),
+        grid("Notifications", HEADINGS, items.map((each) => ({ key: each.name, cells: cells(each) })), "There are no notifications yet."),
       ),
       may("admin") && adding(Object.keys(targets())),
     ];
@@ -70,5 +70,5 @@ export function state({ enabled, disabled_because: why, snoozed_until: until, sn
   if (!enabled) return [h("span", { class: "badge failed" }, "disabled"), h("div", { class: "quiet" }, why)];
   if (until && Date.parse(until) > Date.now()) return [h("span", { class: "badge unknown" }, "snoozed"), h("div", { class: "quiet" }, `until ${moment(until)}${because ? `, ${because}` : ""}`)];
   if (failing) return [h("span", { class: "badge unknown" }, "failing"), " since ", time(failing)];
-  return [h("span", { class: "badge succeeded" }, last ? "well" : "new"), pending > 0 && ` ${number(pending)} waiting`];
+  return [h("span", { class: "badge succeeded" }, last ? "working" : "new"), pending > 0 && ` ${number(pending)} waiting`];
 }

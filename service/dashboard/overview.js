@@ -1,4 +1,4 @@
-// The first page, whose data come from one call: problems, active jobs, and a page of tables with their last jobs.
+// The first page: problems, active jobs, and a page of tables with their last jobs. One call gets all of these data.
 
 import { Active } from "./active.js";
 import { get } from "./api.js";
@@ -17,7 +17,7 @@ import { Suggestions } from "./suggestions.js";
 import { legend, tableList } from "./table_list.js";
 
 const TYPING_MS = 250;
-// The rows and jobs that are drawn first. The others follow at once, but a browser shows these without waiting for them.
+// The numbers of rows and jobs that are drawn first. The others follow at once, but the browser can already show these.
 const FIRST = 10;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [
@@ -50,7 +50,7 @@ export function overview(changed, query = {}) {
     const answer = await get("v1/overview", known(asked));
     if (asked !== chosen) return;
     await problems.take(answer.problems);
-    // The forecast is left out here, because the state line above has it.
+    // The forecast is left out here, because the state line above contains the forecast.
     active.take(answer.jobs.items, {});
     suggestions.take(answer.suggestions);
     found = answer;
@@ -67,7 +67,7 @@ export function overview(changed, query = {}) {
       search(),
       stateLine(found),
       pauseNotice(found.pause, changed),
-      // After a search, the tables that it has found are above everything else.
+      // After a search, the found tables are above everything else.
       ...(isNarrowed() ? [tables(), wrong, work] : [wrong, work, tables()]),
       ...suggestions.draw(),
     ];
@@ -159,12 +159,13 @@ export function overview(changed, query = {}) {
     asOf: () => found && Date.parse(found.problems.as_of ?? ""),
     at: () => Date.parse(found.at),
     position: () => found.event_id,
-    /** Says the state of the page for screen readers. */
+    /** Returns the state of the page in words for screen readers. */
     says: () => found && said(found, chosen),
   };
 }
 
-/** Calls `action` after the browser has shown what is drawn now. Hidden pages show nothing, so it is called anyway. */
+/** Calls `action` after the browser has shown what is drawn now. A hidden page shows nothing, so `action` is called at
+ * once. */
 function afterFrame(action) {
   requestAnimationFrame(() => setTimeout(action));
   setTimeout(action, 100);
@@ -186,6 +187,6 @@ function noTables() {
   return [
     h("p", { class: "quiet" }, "No table is registered yet."),
     may("admin") && h("p", {}, link(address(["register"], {}), "Register a table")),
-    h("p", { class: "quiet" }, "So does ", h("code", {}, "groundskeeper tables add PATH"), " or ", h("code", {}, "POST /v1/tables"), "; see the ", link("docs", "API documentation"), "."),
+    h("p", { class: "quiet" }, "Tables can also be registered with ", h("code", {}, "groundskeeper tables add PATH"), " or ", h("code", {}, "POST /v1/tables"), "; see the ", link("docs", "API documentation"), "."),
   ];
 }

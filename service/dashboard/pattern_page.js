@@ -36,14 +36,14 @@ export function patternPage(pattern, changed) {
 
   async function load() {
     decides = (await get("v1/policies")).items.find((each) => each.pattern === pattern) ?? null;
-    // Edits belong to the state that was shown and that the tag identifies, so that state is kept.
+    // The edits are based on the state that was shown, which the tag identifies, so that state is kept.
     if (!form.edits.size) await fetchPolicy();
     await shadow.load();
   }
 
   async function fetchPolicy() {
     const schemas = settingsOf("PatternPolicyIn");
-    // A policy of the list may have been deleted since.
+    // Somebody may have deleted the policy since the list was loaded.
     ({ document: policy, tag } = (decides && (await orNull(getTagged(path)))) || { document: null, tag: NEW });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
@@ -64,7 +64,7 @@ export function patternPage(pattern, changed) {
   }
 
   function about() {
-    if (!policy) return "The pattern has no policy yet. A value below is the default; each setting that is changed becomes a setting of this pattern.";
+    if (!policy) return "The pattern has no policy yet. The values below are the defaults; each setting that you change becomes a setting of this pattern.";
     return decides?.tables ? `The policy gives a setting to ${count(decides.tables, "table")}: ${decides.table_names.join(", ")}${decides.tables > decides.table_names.length ? " and more" : ""}.` : "The policy has no effect: no table matches, or stronger patterns and the tables themselves have the same settings.";
   }
 
@@ -144,16 +144,16 @@ export function patternPage(pattern, changed) {
       h("p", { role: "status" }, found.tables ? `${count(found.tables, "table")} would have another policy.` : "No table would have another policy."),
       found.tables > found.items.length && h("p", { class: "quiet" }, `The first ${number(found.items.length)} are shown.`),
       rows.length > 0 && grid("Settings that change", HEADINGS, rows),
-      h("h3", {}, "Would start now"),
+      h("h3", {}, "Jobs that would start now"),
       starts.length ? h("ul", {}, ...starts) : h("p", { class: "quiet" }, "Nothing."),
-      h("div", { class: "actions" }, h("button", { type: "button", id: "preview-save", class: wanted ? "primary" : "danger", onclick: save }, words), wanted && h("button", { type: "button", onclick: startShadow }, "Let it decide without starting anything")),
+      h("div", { class: "actions" }, h("button", { type: "button", id: "preview-save", class: wanted ? "primary" : "danger", onclick: save }, words), wanted && h("button", { type: "button", onclick: startShadow }, "Try it as a shadow, without starting jobs")),
     );
   }
 
   return { title: () => `Policy of ${pattern}`, load, draw, isBusy: () => false };
 }
 
-/** The settings of this level, and the defaults of all others. */
+/** Returns the settings of this level, and the defaults of all other settings. */
 function known(policy, schemas) {
   const own = policy ? { ...policy.settings, precedence: policy.precedence || undefined } : {};
   return new Map(

@@ -10,7 +10,8 @@ import { may } from "./role.js";
 
 const SERVICE = "v1/pause";
 
-/** Returns a notice of the pause; null if there is none. If `changed` is given, an operator can end the pause there. */
+/** Returns a notice of the pause; null without a pause. If `changed` is given, the notice has a button for operators
+ * that ends the pause. */
 export function pauseNotice({ paused, since, by, reason }, changed) {
   if (!paused) return null;
   return [
@@ -39,7 +40,7 @@ export class Pause {
     return card(
       "pause",
       "Automatic jobs of all tables",
-      this.state.paused ? pauseNotice(this.state, changed) : h("p", {}, "Automatic jobs start as the policies say."),
+      this.state.paused ? pauseNotice(this.state, changed) : h("p", {}, "Automatic jobs start when the policies demand them."),
       !this.state.paused &&
         may("operator") &&
         h(
@@ -47,7 +48,7 @@ export class Pause {
           { onsubmit: pause },
           field("Reason", h("input", { name: "reason", maxlength: 1000, autocomplete: "off" }), "The pause shows the reason to everybody."),
           h("div", { class: "actions" }, h("button", {}, "Pause automatic jobs")),
-          h("p", { class: "quiet" }, "Jobs that have begun go on, and jobs can still be submitted."),
+          h("p", { class: "quiet" }, "Running jobs go on, and jobs can still be submitted."),
         ),
     );
   }
@@ -61,7 +62,7 @@ function resume(changed) {
 export function pauseOfTable(path, effective, changed) {
   const { paused } = effective.policy;
   const set = async () => {
-    const text = "No job of this table starts automatically any more. Jobs that have begun go on.";
+    const text = "No job of this table starts automatically any more. Running jobs go on.";
     if (!paused && !(await confirmed("Pause this table?", text, "Pause it"))) return;
     const withPause = (own) => update(path, (latest) => own(ownLevel(latest)));
     try {

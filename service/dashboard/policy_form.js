@@ -1,4 +1,4 @@
-// The settings of one level of a policy, in groups: values with units, ranges and defaults, and the edits.
+// The settings of one level of a policy, in groups. Each has its value with unit, range and default, and its edit.
 
 import { h } from "./dom.js";
 import { described, kindName } from "./format.js";
@@ -13,7 +13,7 @@ const RESET = Symbol("reset");
 const sectionOf = (name) => (name.includes(".") ? name.split(".")[0] : GENERAL);
 
 export class PolicyForm {
-  /** `level` names what is edited, such as `this table`. `touched` is called after each edit. */
+  /** `level` names the edited level, such as `this table`. `touched` is called after each edit. */
   constructor(level, touched) {
     this.level = level;
     this.touched = touched;
@@ -38,7 +38,7 @@ export class PolicyForm {
     return [...own, ...[...this.edits].filter(([, value]) => value !== RESET)];
   }
 
-  /** Whether the setting was edited. */
+  /** Returns whether the setting was edited. */
   isEdited = (name) => this.edits.has(name);
 
   forget() {
@@ -83,7 +83,7 @@ export class PolicyForm {
     const usual = "x-default" in schema || schema.isOptional ? `default: ${shown(name, schema["x-default"])}` : null;
     const about = [schema.description && `${described(schema)}.`, [range, usual].filter(Boolean).join("; ")].filter(Boolean);
     const entered = edited && !isReset ? this.edits.get(name) : value;
-    // The key changes with a reset, so that the control is drawn anew, without the typed text.
+    // The key changes with a reset. Thus the control is drawn anew, without the typed text.
     const properties = { "aria-label": `${label} (${name})`, "data-key": `${name} ${this.revision}` };
     return [
       [label, ...about.map((text) => h("div", { class: "quiet" }, h("small", {}, text)))],

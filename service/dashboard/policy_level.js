@@ -1,16 +1,16 @@
-// The level of a policy that belongs to one table: the settings whose source it is.
+// The policy of one table itself: the settings whose source is the table, not a pattern or a default.
 
 import { get, getTagged, Refused, send } from "./api.js";
 
 const CHANGED_MEANWHILE = 412;
 const MOST_ATTEMPTS = 5;
 
-/** The value of a setting such as `compaction.commits`. */
+/** Returns the value of a setting such as `compaction.commits`. */
 export function valueOf(policy, name) {
   return name.split(".").reduce((value, part) => value?.[part], policy);
 }
 
-/** The table's own settings, nested as the API takes them. */
+/** Returns the table's own settings, nested as the API expects them. */
 export function ownLevel({ policy, sources }) {
   const names = Object.keys(sources).filter((name) => sources[name] === "table");
   return nested(names.map((name) => [name, valueOf(policy, name)]));
@@ -30,8 +30,8 @@ export function nested(entries) {
 }
 
 /**
- * Replaces the level of the table at `path` by what `change` makes of the effective policy, and returns the new one. If
- * somebody else changes it at the same time, it begins again with their changes.
+ * Replaces the own policy of the table at `path` by the result of `change`, which gets the effective policy. Returns
+ * the new policy. If somebody else changes the policy at the same time, all begins again with their changes.
  */
 export async function update(path, change) {
   for (let attempt = 1; ; attempt += 1) {

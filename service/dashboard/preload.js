@@ -1,6 +1,6 @@
-// Requests the session and the data of the overview at once, while the browser loads the modules that show them. `api.js`
-// takes the answers. The page contains this script, which is not a module, because a browser runs modules only after it
-// has the whole page and its styles.
+// Requests the session and the data of the overview at once, while the browser loads the modules that show them. The
+// module `api.js` uses the answers. This script is part of the page and is not a module, because a browser runs modules
+// only after it has the whole page and its styles.
 {
   window.early = new Map();
   const ask = (path) => {
@@ -10,6 +10,6 @@
   };
   if (["", "#", "#/"].includes(location.hash)) ask("v1/overview?brief=true");
   ask("v1/session");
-  // The first use of `Intl` takes a browser tens of milliseconds, which are idle now.
+  // A browser needs tens of milliseconds for the first use of `Intl`. Here the browser is idle anyway.
   Intl.DateTimeFormat();
 }

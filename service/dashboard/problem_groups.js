@@ -36,7 +36,7 @@ export class ProblemGroups {
   draw(jobs, changed) {
     if (!this.groups) return null;
     const total = sum(this.counts);
-    if (!total) return card("problems", "Problems", h("p", { class: "quiet" }, this.isCounted ? "None that the service knows of." : "The service is counting the problems …"));
+    if (!total) return card("problems", "Problems", h("p", { class: "quiet" }, this.isCounted ? "The service knows of no problem." : "The service is counting the problems …"));
     const shown = this.isWhole ? this.groups : this.groups.slice(0, SHOWN);
     const toggle = () => {
       this.isWhole = !this.isWhole;

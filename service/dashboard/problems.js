@@ -1,4 +1,4 @@
-// The problems of a table, and the notice of a problem: cause, consequence, remedy and command.
+// The problems of a table, and the notice of a problem with its cause, consequence, remedy and command.
 
 import { get, send } from "./api.js";
 import { acknowledgement } from "./acknowledgement.js";
@@ -12,7 +12,7 @@ import { may } from "./role.js";
 const MOST_READ = 100;
 
 const LOOKS = { critical: "bad", warning: "warn", notice: "note" };
-// Kinds of problems that the notices of incidents already show, with each instant.
+// The notices of incidents already show problems of these kinds, with each instant.
 const SHOWN_ELSEWHERE = ["incident-standing"];
 
 /** The problems of one table. */
@@ -26,8 +26,8 @@ export class Problems {
     this.items = (await get("v1/problems", { table_id: this.tableId, limit: MOST_READ })).items;
   }
 
-  /** Shows the most serious problem in full, and the others in one line each. If notices of incidents come first
-   * (`isLed`), each problem has one line. `jobs` are the active jobs. */
+  /** Shows the most serious problem in full, and the others in one line each. If notices of incidents are above the
+   * problems (`isLed`), each problem has one line. `jobs` are the active jobs. */
   draw(jobs, changed, { isLed = false } = {}) {
     if (!this.items) return null;
     if (!this.items.length) return h("p", { class: "problem good", "data-key": "verdict" }, h("strong", {}, "Nothing is wrong"), " that the service knows of.");

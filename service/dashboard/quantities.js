@@ -6,10 +6,10 @@ const SIZES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 *
 const TIMES = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
 const HOURS = [["d", 24], ["h", 1]];
 const ENTERED = /^([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)$/i;
-// Bounds from here on only come from the numbers of JSON, so they are not shown.
+// A bound of at least this size is only the limit of numbers in JSON, so it is not shown.
 const LARGEST = 2 ** 53;
 
-/** Returns the units of a member by its name, the largest first; null for a plain number. */
+/** Returns the units of the member with this name, the largest first; null for a plain number. */
 export function unitsOf(name) {
   const member = name.split(".").at(-1);
   if (/(^|_)bytes$/.test(member)) return SIZES;
@@ -20,7 +20,7 @@ export function unitsOf(name) {
 /** Returns the name of a member for people, without the unit, which the values show. */
 export const labelOf = (name) => sentence(name.split(".").at(-1).replace(/_(seconds|hours)$/, ""));
 
-/** A number in the largest unit that keeps it whole. */
+/** Returns the value in the largest unit in which it is a whole number. */
 export function quantity(units, value) {
   if (!units) return number(value);
   const [unit, size] = units.find(([, each]) => value >= each && value % each === 0) ?? units.at(-1);
@@ -35,7 +35,7 @@ export function quantityIn(units, text) {
   return digits === undefined || size === undefined ? null : Math.round(Number(digits) * size);
 }
 
-/** The least and the greatest value in words; null without bounds. */
+/** Returns the least and the greatest value in words; null without bounds. */
 export function rangeOf(name, { minimum, exclusiveMinimum, maximum, exclusiveMaximum }) {
   const units = unitsOf(name);
   const low = minimum ?? exclusiveMinimum;

@@ -11,8 +11,8 @@ const PAGE = 20;
 const FILTERS = ["table_id", "kind", "state"];
 
 export class Recent {
-  /** `fixed` is the part of the filter that users cannot change, such as the table; `query` is the rest, if that is in
-   * the address. */
+  /** `fixed` is the part of the filter that users cannot change, such as the table. `query` is the rest of the filter,
+   * if the address contains that rest. */
   constructor(fixed = {}, query = null) {
     this.fixed = fixed;
     this.isRouted = query !== null;

@@ -1,4 +1,4 @@
-// A form that registers a table, and can first show what the service finds at the path.
+// A form that registers a table. Before that, the user can see what the service detects at the path.
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
@@ -27,14 +27,14 @@ function form({ send, fields, isSending }) {
     h(
       "form",
       { onsubmit: send },
-      field("Path", text("base_path", { required: true, maxlength: 4096, placeholder: "s3a://lake/orders" }), "Absolute, or a URI. The service only reads there."),
+      field("Path", text("base_path", { required: true, maxlength: 4096, placeholder: "s3a://lake/orders" }), "An absolute path or a URI. The service only reads there."),
       field("Name", text("name", { maxlength: 1024 }), "Empty: the name in hoodie.properties."),
       field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "For a bucket index: the number in the writers' options. Empty: detected from sampled keys."),
       field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
       ...fields(),
       registerButtons(isSending, "Reading …", "Register"),
       h("p", {}, link("#/discover", "Find all tables below a folder")),
-      h("p", { class: "quiet" }, "Policies act on the table from that moment on. Register it only when its writers take this lock."),
+      h("p", { class: "quiet" }, "Policies act on the table as soon as it is registered. Register it only when its writers take this lock."),
     ),
   );
 }
@@ -54,7 +54,7 @@ function detected({ name, base_path: path, index, profile, registered_as: known 
   const layout = profile.bucket_layout ?? {};
   return card(
     "detected",
-    "What is there",
+    "Detected",
     known && problem({ title: "The table is registered already" }, "warn"),
     known && h("p", {}, tableLink(known, "Show it")),
     ...(profile.warnings ?? []).map((words) => problem({ title: words }, "warn")),
@@ -65,7 +65,7 @@ function detected({ name, base_path: path, index, profile, registered_as: known 
       ["Partitioned by", listed(profile.partition_fields) ?? "not partitioned"],
       ["Record key", listed(profile.record_key_fields)],
       ["Ordering", listed(profile.ordering_fields)],
-      ["Bucket index", index ? `${index.num_buckets} buckets by ${index.hash_fields.join(", ")}` : (layout.kind ?? "none is proved").replaceAll("_", " ")],
+      ["Bucket index", index ? `${index.num_buckets} buckets by ${index.hash_fields.join(", ")}` : (layout.kind ?? "none was detected for certain").replaceAll("_", " ")],
       ["Columns", listed((profile.columns ?? []).map((column) => column.name))],
     ),
   );

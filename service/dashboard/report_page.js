@@ -1,5 +1,5 @@
-// The work of the service in a period, for whom it was done, and its cost. The period and the groups are in the
-// address.
+// The work of the service in a period: for which table, owner or tag, and its cost. The address contains the period and
+// the choice of groups.
 
 import { get, problemOf, Refused } from "./api.js";
 import { asTable, box, drawing, tracks, WIDTH } from "./chart.js";
@@ -25,7 +25,7 @@ const inHours = (value) => (value > 0 && value < 360 ? (value / 3600).toPrecisio
 const hours = (value) => (value < 3600 ? seconds(value) : `${inHours(value)} h`);
 const gbHours = (value) => `${inHours(value)} GB-hours`;
 const whole = (value) => number(Math.round(value));
-/** The figures: name, heading, words, and whether a bar shows the value. */
+/** The figures: the name, the heading, a function that formats the value, and whether bars may show the value. */
 const FIGURES = [
   ["succeeded", "Succeeded", whole, true],
   ["failed", "Failed", whole, true],
@@ -117,7 +117,7 @@ export function reportPage(changed, query = {}) {
       h("div", { class: "filters" }, field("Bars show", select({ onchange: choose, name: "bar" }, bars.map(([each, words]) => [each, words.toLowerCase()]), name))),
       barChart(found, name, shown),
       h("div", { class: "scroll figures-table", tabindex: "0", role: "group", "aria-label": `${title}, as a table` }, grid(title, [sentence(found.by), ...figures.map(([, words]) => words)], found.groups.map((each) => row(each, figures)))),
-      found.left_out > 0 && h("p", { class: "quiet" }, `The ${MOST} on which workers spent the most time; ${number(found.left_out)} more are in the sums.`),
+      found.left_out > 0 && h("p", { class: "quiet" }, `Only the ${MOST} with the most working time are listed. The sums include ${number(found.left_out)} more.`),
     );
   }
 
@@ -153,7 +153,7 @@ function totals({ tables, total }) {
     ["Files rewritten", `${whole(total.files_before)} into ${whole(total.files_after)}`],
     ["Workers", `${hours(total.seconds)}, ${gbHours(total.gb_seconds)}`],
     ["Cost", total.cost != null && total.cost.toFixed(2)],
-    ["Writers kept waiting", `${seconds(total.locked_seconds)} for locks at most`],
+    ["Writers waited", `at most ${seconds(total.locked_seconds)} for locks`],
     ["Flink stopped for", seconds(total.stopped_seconds)],
   );
 }
@@ -174,14 +174,14 @@ function problems({ opened, resolved, open, kinds }) {
   return card(
     "problems",
     "Problems",
-    h("p", {}, words, ". ", link(address([], {}), "Show those that are open")),
+    h("p", {}, words, ". ", link(address([], {}), "Show the open problems")),
     kinds.length > 0 && asTable("Problems by kind", ["Kind", "Opened", "Resolved"], kinds.map((each) => ({ key: each.kind, cells: [sentence(each.kind.replaceAll("-", " ")), number(each.opened), number(each.resolved)] }))),
   );
 }
 
 const kindOf = ({ period, since, until }) => period || (since || until ? "own" : "");
 
-/** Returns the initial values of the fields for a period of the user's own: the days that were shown before. */
+/** Returns the initial values of the fields in which a user enters a period: the days that were shown before. */
 function ownOf(period, found) {
   if (period !== "own" || !found) return { since: "", until: "" };
   return { since: local(new Date(found.since)), until: local(new Date(Date.parse(found.until) + DAY_MS)) };
@@ -189,7 +189,7 @@ function ownOf(period, found) {
 
 const local = (at) => `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")}`;
 
-/** Returns the beginning and the end of the period; days are in the browser's time zone. */
+/** Returns the beginning and the end of the period. Days begin and end in the browser's time zone. */
 function periodOf(chosen) {
   const today = new Date();
   today.setHours(0, 0, 0, 0);

@@ -1,4 +1,4 @@
-// The result or plan of a job, as names and values. Kinds may add values that this page does not know.
+// The result or plan of a job, as names and values. A kind of job may have values that this page does not know.
 
 import { h } from "./dom.js";
 import { bytes, count, number, seconds, sentence } from "./format.js";
@@ -26,36 +26,36 @@ export function result(job) {
   ];
 }
 
-/** Values with their units. */
+/** Shows names and values, with units. */
 export function values(object) {
   return pairs(...Object.entries(object).map(([name, value]) => [label(name), shown(name, value)]));
 }
 
-/** The value shows its unit already. */
+/** Returns the label of a value, without the unit, because the value shows its unit. */
 function label(name) {
   return name === "seconds" ? "Run time" : sentence(name.replace(/_(seconds|ms|milliseconds)$/, ""));
 }
 
 function verdict(refusals, { dry_run: isDryRun, verdict: said }) {
   if (said === "nothing_to_do") return null;
-  if (!refusals.length) return h("p", { class: "problem good" }, h("strong", {}, "There is no reason to refuse it."));
-  const words = `${isDryRun ? "It would be refused" : "It was refused"}, for ${count(refusals.length, "reason")}:`;
+  if (!refusals.length) return h("p", { class: "problem good" }, h("strong", {}, "The service would not refuse the job."));
+  const words = `${isDryRun ? "The job would be refused" : "The job was refused"}, for ${count(refusals.length, "reason")}:`;
   return [h("p", {}, words), refusals.map((each) => problem(each, "bad"))];
 }
 
 function audited(isClean) {
   return isClean
     ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean."))
-    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found errors, or could not make all checks. See below."));
+    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found errors, or could not do all checks. The findings are below."));
 }
 
-/** The findings of a diagnosis; the check of a metadata table has no verdict. */
+/** Shows the findings of a diagnosis. The check of a metadata table has no verdict on the table. */
 function diagnosed(findings, isHealthy) {
   if (!findings.length) {
-    const words = isHealthy === false ? "Nothing was found, but not all checks could be made." : "Nothing is damaged.";
+    const words = isHealthy === false ? "No damage was found, but not all checks could be done." : "Nothing is damaged.";
     return h("p", { class: `problem ${isHealthy === false ? "warn" : "good"}` }, h("strong", {}, words));
   }
-  // The type is left out, because a type of damage has no page of its own.
+  // The type is left out, because no page explains a type of damage.
   return findings.map((each) => problem({ ...each, type: null, hint: [each.effect, each.hint, cure(each)].filter(Boolean).join(" ") }, "bad"));
 }
 
@@ -100,7 +100,7 @@ export function summary(job) {
   if (refusals?.length) return `${job.dry_run ? "would be" : "was"} refused: ${refusals[0].title}`;
   if (job.verdict === "nothing_to_do") return "nothing to do";
   if (findings?.length) return `${count(findings.length, "finding")}: ${findings[0].title}`;
-  if (findings && clean === undefined) return healthy === false ? "nothing found, some checks not made" : "nothing is damaged";
+  if (findings && clean === undefined) return healthy === false ? "no damage found, some checks not done" : "nothing is damaged";
   if (clean !== undefined) return clean ? `clean${rest.rows == null ? "" : `, ${count(rest.rows, "row")}`}` : "found errors";
   if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
   if ("metastore" in rest) return rest.changed === false ? "nothing differed" : count(rest.tables.length, "table");

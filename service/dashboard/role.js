@@ -1,4 +1,4 @@
-// The role of the caller. The service itself refuses forbidden calls; pages only leave out their forms.
+// The role of the caller. The service itself refuses forbidden calls; pages only leave out the forms for such calls.
 
 const RANKS = { reader: 1, operator: 2, admin: 3 };
 
@@ -9,5 +9,5 @@ export function learn(caller) {
   role = caller?.role ?? null;
 }
 
-/** Whether the caller has this role, or one that includes it. */
+/** Returns whether the caller has this role, or a role that includes this one. */
 export const may = (wanted) => (RANKS[role] ?? 0) >= RANKS[wanted];

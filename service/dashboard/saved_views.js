@@ -1,4 +1,5 @@
-// Views of the tables by name: a filter and an order, kept by the browser. The address has the view itself.
+// Saved views of the tables: the browser keeps a name for a filter and an order. The address contains the filter and
+// the order themselves.
 
 import { h } from "./dom.js";
 import { link } from "./components.js";
@@ -8,7 +9,7 @@ const KEPT = "groundskeeper.views";
 const DENSITY = "groundskeeper.density";
 const MOST = 20;
 
-/** Returns the value that the browser keeps, or `otherwise`, since a browser may be set to keep nothing. */
+/** Returns the value that the browser keeps, or `otherwise`, because a user can forbid a browser to keep values. */
 function kept(name, otherwise) {
   try {
     return JSON.parse(localStorage.getItem(name)) ?? otherwise;

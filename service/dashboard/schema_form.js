@@ -1,4 +1,4 @@
-// The fields of a form for the members of a model, with the texts of the API's document.
+// The fields of a form for the members of a model. The texts come from the API's document.
 
 import { h } from "./dom.js";
 import { described, sentence } from "./format.js";
@@ -20,10 +20,10 @@ export function schemaFields(members, values, set, revision = 0) {
   });
 }
 
-/** Returns the fields of an object with members of its own, which may be missing. */
+/** Returns the fields of an optional object, which has members of its own. */
 function part(name, label, schema, value, set, revision) {
   const members = membersIn(schema);
-  // A select without an empty choice shows its first one, so that one is chosen.
+  // A select without an empty choice shows its first choice, so that choice is also the value.
   const shown = [...members].filter(([, each]) => each.isRequired && each.enum).map(([member, each]) => [member, each.enum[0]]);
   const toggle = (event) => set(name, event.target.checked ? Object.fromEntries(shown) : null);
   return h(

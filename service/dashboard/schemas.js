@@ -1,19 +1,18 @@
-// The API's schemas of requests, from which forms get their fields. The service generates the module that has the
-// schemas.
+// The API's schemas of requests, from which forms get their fields. The service generates the module `form_schemas.js`.
 
 import { SCHEMAS } from "./form_schemas.js";
 
-/** The schemas of the members of a model by their names, without references. Null among the alternatives of a member
- * becomes `isOptional`; `isRequired` is what a request cannot leave out. */
+/** Returns the schemas of the members of a model by their names, without references. A member that may be null has
+ * `isOptional`; a member that a request cannot leave out has `isRequired`. */
 export const membersOf = (model) => membersIn(SCHEMAS[model]);
 
-/** The schemas of the members of an object that is itself a member. */
+/** Returns the schemas of the members of an object that is itself a member. */
 export const membersIn = ({ properties, required = [] }) => new Map(Object.entries(properties).map(([name, schema]) => [name, { ...simple(schema), isRequired: required.includes(name) }]));
 
-/** The types of targets, each with its members and whether it needs them. */
+/** Returns the types of targets. Each has its members, and whether they are required. */
 export const targets = () => SCHEMAS.TargetIn["x-members"];
 
-/** The schemas of the settings of a policy by their names, such as `compaction.commits`. */
+/** Returns the schemas of the settings of a policy by their names, such as `compaction.commits`. */
 export function settingsOf(model) {
   const flat = ([name, schema]) => (schema.type === "object" ? Object.entries(schema.properties).map(([member, its]) => [`${name}.${member}`, simple(its)]) : [[name, schema]]);
   return new Map([...membersOf(model)].flatMap(flat));

@@ -8,25 +8,25 @@ import { KINDS } from "./kinds.js";
 import { problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
 
-// Most tables that one call may name.
+// One call may name this many tables at most.
 const MOST = 500;
 const ACTIONS = {
-  pause: ["Pause", "Their policies start no job any more. Jobs that have begun go on."],
+  pause: ["Pause", "Their policies start no job any more. Running jobs go on."],
   resume: ["Resume", "Their policies start jobs again."],
-  run: ["Run", "A job of this kind is submitted for each."],
+  run: ["Run", "A job of this kind is submitted for each table."],
   acknowledge: ["Acknowledge", "Their present problems are marked as known until they end. A problem that comes back, or a new one, is shown again."],
   poll: ["Poll", "Their timelines are read now."],
-  policy: ["Set policy", "Each table's own policy is changed; its other settings stay."],
+  policy: ["Set policy", "This setting is changed in each table's own policy; the other settings stay."],
   label: ["Owner and tags", "Owner and tags are declared for each table. Policies, notifications and reports select tables by them."],
 };
 
 export class Selection {
   constructor(changed) {
     this.changed = changed;
-    /** The names of the selected tables by id, also of those that are not on this page. */
+    /** The names of the selected tables by id. Selected tables of other pages are included. */
     this.tables = new Map();
     this.kind = "compaction";
-    /** The form that is open, and its action. */
+    /** The action whose form is open, and the form. */
     this.form = null;
     this.opened = null;
     this.result = null;
@@ -110,7 +110,7 @@ export class Selection {
 }
 
 function outcomes({ done, unchanged, refused, items }) {
-  const words = [done && `${number(done)} done`, unchanged && `${number(unchanged)} were so already`, refused && `${number(refused)} refused`].filter(Boolean);
+  const words = [done && `${number(done)} done`, unchanged && `${number(unchanged)} needed no change`, refused && `${number(refused)} refused`].filter(Boolean);
   const failed = items.filter((each) => each.problem);
   return h(
     "div",

@@ -1,4 +1,5 @@
-// The shadow of a pattern's policy: what decides beside the real policy and starts nothing, compared on demand.
+// The shadow of a pattern's policy: another policy on trial, which starts no jobs. On demand, the service replays the
+// commits with both policies and compares them.
 
 import { attempt, get, problemOf, send } from "./api.js";
 import { card, problem, time } from "./components.js";
@@ -23,7 +24,7 @@ export class Shadow {
     if (!this.found) this.comparison.forget();
   }
 
-  /** Lets a policy decide beside the real one from now on. */
+  /** Puts a policy on trial as the shadow of the real one, from now on. */
   start(policy) {
     return this.#after(() => send("PUT", this.path, policy));
   }
@@ -37,7 +38,7 @@ export class Shadow {
       card(
         "shadow-card",
         "Shadow",
-        h("p", {}, "This policy began to decide beside the real one ", time(since), ", and starts nothing:"),
+        h("p", {}, "The trial of this policy as a shadow began ", time(since), ". A shadow starts no jobs. The settings:"),
         ...settingsInWords(settings),
         this.failure && problem(this.failure),
         h(
@@ -48,7 +49,7 @@ export class Shadow {
           may("operator") && h("button", { type: "button", class: "danger", onclick: () => this.#after(() => send("DELETE", this.path)) }, "End it"),
         ),
       ),
-      this.comparison.draw("Shadow and policy since then, at most a week"),
+      this.comparison.draw("Shadow and policy since the shadow began, at most a week"),
     );
   }
 

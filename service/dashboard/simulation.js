@@ -15,7 +15,7 @@ const SIDES = [
   ["actual", "Really"],
 ];
 const CURVES = [
-  ["read_overhead", "Cost of a read, divided by that of compacted tables", overhead, 1],
+  ["read_overhead", "Cost of a read, divided by the cost after a compaction", overhead, 1],
   ["log_bytes", "Logs that wait for a compaction", bytes, 0],
 ];
 const SUMS = ["", "Jobs", "Work", "GB-hours", "Rewritten", "Read overhead", "Objectives kept", "Longest wait"];
@@ -30,7 +30,7 @@ export class Simulation {
     [this.found, this.failure, this.asked] = [null, null, null];
   }
 
-  /** Requests a simulation. `wanted` is the body of the call. The answer is dropped if another request was made
+  /** Requests a simulation. `wanted` is the body of the call. The answer is dropped if there was another request
    * meanwhile. */
   async ask(wanted) {
     this.forget();
@@ -48,12 +48,12 @@ export class Simulation {
     this.changed();
   }
 
-  /** Shows a simulation that is there already. */
+  /** Shows a simulation that was loaded by another call. */
   show(found) {
     [this.found, this.failure, this.asked] = [found, null, found];
   }
 
-  draw(title = `What it would have done in the last ${DAYS} days`) {
+  draw(title = `What the new policy would have done in the last ${DAYS} days`) {
     if (!this.asked) return null;
     return card("simulation", title, ...this.#content());
   }

@@ -1,4 +1,4 @@
-// The state of the installation in one line. Each figure is a link to what it counts.
+// The state of the installation in one line. Each figure is a link to a list of the counted objects.
 
 import { h } from "./dom.js";
 import { count, number, plural } from "./format.js";
@@ -31,8 +31,8 @@ const severities = (counts) => [
   figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
 ];
 
-/** Submitted jobs may take spare slots, so more slots may be busy than there are. */
-const taken = ({ busy, slots }) => `${Math.min(busy, slots)} of ${count(slots, "slot")} taken${busy > slots ? ` and ${count(busy - slots, "job")} beside` : ""}`;
+/** Says how many slots are taken. Submitted jobs may use spare slots, so more jobs may run than there are slots. */
+const taken = ({ busy, slots }) => `${Math.min(busy, slots)} of ${count(slots, "slot")} taken${busy > slots ? ` and ${count(busy - slots, "more job", "more jobs")}` : ""}`;
 
 function figure(key, value, words, where, look) {
   return h("li", { class: look || null, title: look === "long" ? `${number(value)} ${words}` : null, "data-key": key }, link(where, h("strong", {}, number(value)), " ", words));

@@ -1,5 +1,5 @@
-// The stream of events. `fetch` reads the stream, because an EventSource reports neither the reason of a refusal nor
-// silence.
+// The stream of events. `fetch` reads the stream, because an EventSource reports neither why the service refuses it nor
+// that the service sends nothing any more.
 
 import { pathOf } from "./api.js";
 
@@ -23,8 +23,8 @@ export class Stream {
     return this.stopping !== null;
   }
 
-  /** Opens the stream at its last position. Opens it again after interruptions, until `close`, or until the session has
-   * ended. */
+  /** Opens the stream at its last position. After an interruption, the stream is opened again, until `close` is called
+   * or the session has ended. */
   open() {
     if (this.stopping) return;
     this.stopping = new AbortController();
@@ -73,7 +73,7 @@ export class Stream {
         if (!stopped.aborted) this.#turn(true);
       }
     } catch {
-      // The connection was interrupted, and is opened again.
+      // The connection was interrupted. The caller opens it again.
     } finally {
       clearTimeout(timer);
     }
@@ -96,7 +96,7 @@ export class Stream {
   }
 }
 
-// Not every browser can iterate over a stream.
+// The stream is read by hand, because not every browser can iterate over a stream.
 async function* parts(stream) {
   const reader = stream.getReader();
   for (;;) {

@@ -12,7 +12,7 @@ export class Suggestions {
     this.items = items;
   }
 
-  /** One notice for each table. */
+  /** Draws one notice for each table. */
   draw() {
     return this.items.map(notice);
   }

@@ -1,4 +1,4 @@
-// The facts about a table: declared and detected ones.
+// The declared and the detected facts about a table.
 
 import { h } from "./dom.js";
 import { listed, moment, tableType } from "./format.js";
@@ -46,7 +46,7 @@ export function writerFacts(table) {
   );
 }
 
-const asOf = (table) => h("p", { class: "quiet" }, `As of the registration or last change, ${moment(table.updated_at)}.`);
+const asOf = (table) => h("p", { class: "quiet" }, `These are the facts at the registration or the last change, ${moment(table.updated_at)}.`);
 
 function shape({ profile }) {
   return [tableType(profile), h("span", { class: "quiet" }, ` v${profile.table_version ?? "?"}`)];

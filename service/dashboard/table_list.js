@@ -11,12 +11,12 @@ import { address } from "./route.js";
 
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const SHOWN_JOBS = 4;
-// A percentage would be hard to read above this ratio.
+// A ratio above this limit is shown as a multiple, because its percentage would be hard to read.
 const MANY_TIMES = 10;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
-/** The columns: key, heading, order of the tables, and the content for a row. The column of owners is shown if a table
- * has one. */
+/** The columns: the key, the heading, the order of tables that a click on the heading chooses, and the content for a
+ * row. The columns of owners and tags are shown only if a table has an owner or a tag. */
 const COLUMNS = [
   ["name", "Table", "name", name],
   ["owner", "Owner", null, ({ owner }) => h("span", { title: owner }, owner ?? "–")],
@@ -122,7 +122,7 @@ function percent(value) {
 
 function jobs({ jobs: every, name: of }) {
   if (!every.length) return h("span", { class: "quiet" }, "none yet");
-  // Each table is one stop of the tab key; the arrow keys move between its fields.
+  // The tab key stops once at each table; the arrow keys move between the fields of a table.
   return h("span", { class: "fields", role: "group", "aria-label": `Last jobs of ${of}, newest first` }, ...every.slice(0, SHOWN_JOBS).map((job, index) => field(job, index === 0)));
 }
 
@@ -143,7 +143,7 @@ function next({ next_job: found }) {
   return found.job_id ? jobLink({ id: found.job_id }, words) : h("span", { title: found.because }, words);
 }
 
-/** Moves the focus between the names of the tables, and between the fields; `x` selects the row. */
+/** Moves the focus between the names of the tables, and between the fields. The key `x` selects the row. */
 function walk(event, selection) {
   const shown = event.target.closest("tbody tr");
   if (!shown || event.ctrlKey || event.metaKey || event.altKey) return;

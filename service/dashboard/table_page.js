@@ -57,7 +57,7 @@ export function tablePage(id, changed, query = {}) {
   let activeJobs = [];
   let tab = tabOf(query);
 
-  /** The data that each tab loads, in addition to those of the head of the page. */
+  /** Each tab loads these data, in addition to the data of the head of the page. */
   const loads = {
     health: () => [Promise.all([trend.load(state.snapshot), outcome.load()]), lock.load()],
     jobs: () => [recent.load(), latest.fill([table])],
@@ -70,7 +70,7 @@ export function tablePage(id, changed, query = {}) {
   async function load() {
     const asked = tab;
     [table, activeJobs] = await Promise.all([get(tablePath(id)), active.load(), state.load(), upkeep.load(), incidents.load(), problems.load()]);
-    // The service reads the lock from the storage, which may take long.
+    // The page does not wait for the lock, because the service reads the lock from the storage, which may take long.
     const [first, ...others] = loads[asked]();
     await (asked === "health" ? first : Promise.all([first, ...others]));
     recent.learn(activeJobs);

@@ -16,7 +16,7 @@ export class TableState {
     try {
       this.snapshot = await get(`${tablePath(this.id)}/snapshot`, { partitions: 1 });
     } catch (error) {
-      // Right after its registration a table has not been polled yet.
+      // A table that was registered just now has not been polled yet.
       if (!(error instanceof Refused) || error.status !== 404) throw error;
       this.snapshot = null;
       this.reason = error.problem;
@@ -42,7 +42,7 @@ export class TableState {
         ["Since clustering", since(this.snapshot.since_clustering)],
       ),
       this.#pending(),
-      h("p", { class: "quiet" }, `As of ${moment(taken)}.`),
+      h("p", { class: "quiet" }, `Observed on ${moment(taken)}.`),
     );
   }
 

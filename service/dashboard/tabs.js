@@ -1,5 +1,5 @@
-// Tabs (ARIA): all tabs are one stop of the tab key, the arrow keys move between them, and the address has the chosen
-// one.
+// Tabs as ARIA defines them: the tab key stops once at all tabs, and the arrow keys move between them. The address
+// contains the chosen tab.
 
 import { h } from "./dom.js";
 
@@ -10,7 +10,7 @@ export function tabs(label, all, chosen, choose, panel) {
   const keys = all.map(([key]) => key);
   const walk = (event) => {
     const step = STEPS[event.key];
-    // The focus is ahead of `chosen` until the page is drawn again, and the next key may come before.
+    // The focus is ahead of `chosen` until the page is drawn again. The user may press the next key before that.
     const at = keys.indexOf(event.target.dataset.key);
     const target = event.key === "Home" ? 0 : event.key === "End" ? keys.length - 1 : step && (at + step + keys.length) % keys.length;
     if (target === undefined) return;

@@ -1,4 +1,4 @@
-// The timeline of a table as lanes, one for each action, with the instants that are pending and their ages.
+// The timeline of a table as lanes, one for each action, with the pending instants and their ages.
 
 import { get } from "./api.js";
 import { asTable, box, drawing, scale, span, tracks } from "./chart.js";
@@ -10,7 +10,7 @@ import { Zoom } from "./zoom.js";
 const MOST = 500;
 const HOUR_MS = 3_600_000;
 const PERIODS = [
-  ["", "all that is shown"],
+  ["", "all loaded instants"],
   ["1", "the last hour"],
   ["24", "the last day"],
   ["168", "the last week"],
@@ -71,7 +71,7 @@ export class TimelineChart {
       h("div", { class: "filters" }, field("Period", select({ onchange: choose }, PERIODS, this.hours)), this.zoom.draw(whole, now, changed.redraw)),
       this.zoom.around(tracks(actions.map((action) => lane(action, shown.filter((each) => each.action === action), since, until))), whole, now, changed.redraw),
       span(since, until),
-      this.isMore && h("p", { class: "quiet" }, `The latest ${MOST} instants. GET /v1/commits has those before them.`),
+      this.isMore && h("p", { class: "quiet" }, `The latest ${MOST} instants are shown. GET /v1/commits returns the earlier ones.`),
       asTable("Timeline", HEADINGS, [...waiting, ...done].filter((each) => shown.includes(each)).slice(0, 100).map(row)),
     );
   }
@@ -92,7 +92,8 @@ function pending(instant, now) {
   return { key: `${requested} ${action}`, action, requested, state: isPlan ? "planned" : state, age, beat, from, to: now, isPending: true };
 }
 
-/** Returns the milliseconds between two instants of Hudi, which are local times of one zone; null if one is no time. */
+/** Returns the milliseconds between two instants of Hudi, which are local times of one zone. Returns null if an instant
+ * is not a time. */
 function apart(one, other) {
   const [from, to] = [one, other].map((text) => {
     const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})$/.exec(text);

@@ -10,17 +10,17 @@ const PERIODS = [
   ["1", "the last day"],
   ["7", "the last week"],
   ["30", "the last 30 days"],
-  ["", "all that is kept"],
+  ["", "the whole history"],
 ];
 const MOST = 1000;
 const ratio = (value) => `${Math.round(value * 100)} %`;
 const FIGURES = [
   ["log_bytes", "Logs that wait for a compaction", bytes],
-  ["log_ratio", "Logs beside the base files", ratio],
+  ["log_ratio", "Logs as a share of the base files", ratio],
   ["delta_commits", "Commits since the last compaction", number],
   ["file_groups", "File groups", number],
   ["small_files", "Small files", number],
-  ["freed_bytes", "Files out of use", bytes],
+  ["freed_bytes", "Old file versions", bytes],
 ];
 
 export class Trend {
@@ -38,7 +38,7 @@ export class Trend {
     if (!snapshot || this.isUnknown || this.asked === asked) return;
     const since = this.days && new Date(Date.now() - this.days * DAY_MS).toISOString();
     const page = await orNull(get(this.path, { since, limit: MOST }));
-    // A service of an earlier version keeps no history.
+    // An earlier version of the service keeps no history.
     this.isUnknown = page === null;
     this.items = page?.items ?? this.items;
     this.asked = asked;

@@ -47,8 +47,8 @@ export class Upkeep {
   }
 }
 
-/** The sections of the policy: the name of each, and its words while it is switched on. `calendar` is the cron
- * expression in words, if there is one. */
+/** The sections of the policy. Each has a heading, its name in the policy, and a function that describes the section
+ * while it is switched on. `calendar` is the cron expression in words, if there is one. */
 const SECTIONS = [
   ["Compaction", "compaction", compaction],
   ["Cleaning", "cleaning", (its, calendar) => `${calendar ?? thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`],
@@ -124,7 +124,7 @@ function clustering(its, calendar) {
 }
 
 function rescale({ mode }, where, calendar) {
-  return `${mode === "auto" ? "done" : "suggested"} ${where}${calendar ? `, looked at ${calendar}` : ""}`;
+  return `${mode === "auto" ? "done" : "suggested"} ${where}${calendar ? `, checked ${calendar}` : ""}`;
 }
 
 function thresholds({ trigger, commits, seconds: span }) {

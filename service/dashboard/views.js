@@ -24,7 +24,7 @@ export function viewOf({ path: [kind, id, part], query }, changed) {
   return overview(changed, query);
 }
 
-/** Returns a view whose modules are fetched with its first data, so that the overview need not wait for them. */
+/** Returns a view whose modules are fetched only when it is opened, so that the overview need not wait for them. */
 function later(fetched, make) {
   const view = {
     title: () => "Loading",

@@ -1,4 +1,4 @@
-// One webhook. The delivery that blocks others comes first, with the reason.
+// One webhook. A delivery that blocks others comes first, with the reason.
 
 import { all, deliveryPath, get, post, send, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -126,7 +126,7 @@ export function webhookPage(id, changed) {
   return { title: () => (hook ? `Webhook ${hook.description || hook.id}` : "Webhook"), load, draw, isBusy: () => Boolean(hook?.enabled) && deliveries.some((each) => isDue(each, hook)) };
 }
 
-/** Returns whether an attempt may happen at any moment. The page is polled meanwhile, because there are no events about
+/** Returns whether an attempt may happen at any moment. In this case the page is polled, because no events report
  * attempts. */
 function isDue(delivery, hook) {
   if (delivery.state !== "pending") return false;

@@ -113,11 +113,11 @@ export function actions(hook, changed) {
   return [button("Test", () => act("test")), hook.pending > 0 && button("Try now", () => act("enable")), button("Disable", disable)];
 }
 
-/** Delivery states share the colours of job states. */
+/** A state of a delivery has the colour of a similar state of a job. */
 export const BADGES = { pending: "running", delivered: "succeeded", dead: "failed" };
 
 export function health(hook) {
   if (!hook.enabled) return [h("span", { class: "badge failed" }, "disabled"), h("div", { class: "quiet" }, hook.disabled_because)];
   if (hook.failing_since) return [h("span", { class: "badge unknown" }, "failing"), " since ", time(hook.failing_since)];
-  return h("span", { class: "badge succeeded" }, hook.last_success_at ? "well" : "new");
+  return h("span", { class: "badge succeeded" }, hook.last_success_at ? "working" : "new");
 }

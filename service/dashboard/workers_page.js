@@ -7,7 +7,7 @@ import { card, grid, jobLink, link, pairs, prose, tableLink, time, webLink } fro
 import { Pause } from "./pause.js";
 
 const WORKER_HEADINGS = ["Worker", "State", "Slots", "Jobs", "Seen", "Spark"];
-const GROUP_HEADINGS = ["Group", "Queued", "Can start", "Oldest due for", "Running", "Slots", "Wanted", "Workers", "Expected"];
+const GROUP_HEADINGS = ["Group", "Queued", "Can start", "Oldest waits for", "Running", "Slots", "Wanted", "Workers", "Expected"];
 const JOB_HEADINGS = ["Job", "Table", "Group", "Submitted", "Waits for"];
 const MOST_JOBS = 10;
 // A worker calls at least every 20 s.
@@ -37,7 +37,7 @@ export function workersPage(changed) {
       card(
         "workers",
         `Workers (${workers.length})`,
-        grid("Workers", WORKER_HEADINGS, workers.map((each) => ({ key: each.id, cells: cells(each, loadedAt) })), "No worker was seen for a day. ", h("code", {}, "groundskeeper worker --service URL"), " starts one."),
+        grid("Workers", WORKER_HEADINGS, workers.map((each) => ({ key: each.id, cells: cells(each, loadedAt) })), "No worker has called the service within the last day. ", h("code", {}, "groundskeeper worker --service URL"), " starts a worker."),
       ),
       card(
         "queued",
@@ -62,7 +62,7 @@ export function workersPage(changed) {
     };
   }
 
-  // The page is polled, because there are no events about calls of workers.
+  // The page is polled, because no events report the calls of workers.
   return { title: () => "Workers", load, draw, isBusy: () => Boolean(workers?.length || queued.length) };
 }
 
@@ -78,7 +78,7 @@ function group([name, each]) {
       number(each.running),
       number(each.slots),
       number(each.wanted_slots),
-      [number(each.workers), each.waiting_workers > 0 && `, and ${number(each.waiting_workers)} not ready`],
+      [number(each.workers), each.waiting_workers > 0 && `, and ${number(each.waiting_workers)} that are not ready`],
       each.forecast,
     ],
   };

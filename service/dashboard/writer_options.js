@@ -53,7 +53,7 @@ export class WriterOptions {
     return h(
       "details",
       { class: "card", "data-key": "writer-options", ontoggle: open },
-      h("summary", {}, h("strong", {}, "What its writers need")),
+      h("summary", {}, h("strong", {}, "Options for its writers")),
       this.failure && problem(this.failure),
       this.engine && h("div", { class: "filters" }, field("Engine of the writer", select({ onchange: choose }, ENGINES, this.engine))),
       this.found && this.#shown(),

@@ -1,4 +1,4 @@
-// The shown part of an axis of time, which buttons, keys and the pointer move and zoom.
+// The shown part of an axis of time. Buttons, keys and the pointer move this part and zoom it.
 
 import { h } from "./dom.js";
 
@@ -24,7 +24,7 @@ export class Zoom {
     return [begin, begin + length];
   }
 
-  /** Changes the shown part. The point at the share `at` of it stays in its place. */
+  /** Changes the shown part. The moment at the share `at` of its width stays in its place. */
   #change(how, from, to, at = 0.5) {
     const [begin, end] = this.within(from, to);
     const length = end - begin;
@@ -56,7 +56,7 @@ export class Zoom {
     );
   }
 
-  /** Adds keys and double clicks to a drawing. */
+  /** Makes a drawing react to keys and double clicks. */
   around(drawn, from, to, redraw) {
     const press = (event) => {
       const how = KEYS[event.key];

@@ -48,8 +48,8 @@ class Timekeeping:
         was_notable, self._is_notable = self._is_notable, abs(now.at - now.reference_at) > _NOTABLE
         if self._is_notable and not was_notable:
             log.warning(
-                "The clock of the %s was set: it shows %s, and the service %s. The service's time approaches it by six"
-                " minutes an hour",
+                "The clock of the %s was set to another time: it shows %s, and the service's clock shows %s. The"
+                " service's clock approaches that time by six minutes an hour",
                 "database" if self._database else "machine",
                 f"{now.reference_at:%Y-%m-%d %H:%M:%S}",
                 f"{now.at:%Y-%m-%d %H:%M:%S}",

@@ -1,5 +1,5 @@
-"""Stores the plans that writers delegate. Nothing else is done in this call, because the writer holds its table's lock
-meanwhile."""
+"""Stores the plans that writers delegate. The call of a writer does nothing else, because the writer holds its table's
+lock during the call."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from service.events.notifier import Notifier
 from service.model.clock import Clock
 
 SUGGESTION = (
-    "Register the table (POST /v1/tables), with the lock that its writers take. The request of a writer does not name"
-    " the lock, and without it no job may touch the table, so this service does not register the table by itself."
+    "Register the table (POST /v1/tables), with the lock that its writers take. The service does not register the table"
+    " by itself: no job may touch a table without its lock, and the request of a writer does not name the lock."
 )
 
 _RENEWED_AFTER = timedelta(minutes=1)
-"""A repeated request is recorded only if the last one is this old. The limit saves writes, because each request names
-all plans again."""
+"""A repeated request for a plan is recorded only if the last recorded one is at least this old. The limit saves writes
+to the database, because each request names all pending plans again."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Received:
-    """The result of a request. `new` are the instants that were not stored before. `table_id` is None if no table has
-    the base path."""
+    """The result of a request. `new` are the instants that were not stored before. `table_id` is None if no registered
+    table has the base path."""
 
     table_id: str | None
     new: tuple[str, ...]
 
 
 def receive(engine: Engine, notifier: Notifier, clock: Clock, request: PlanRequest, *, caller: str) -> Received:
-    """Stores the plans that are not stored yet, and returns after the commit. A repeated request changes nothing. If a
-    request is lost, the next one has its plans too."""
+    """Stores the plans that are not stored yet, and returns after the commit of the database. A repeated request
+    changes nothing. If a request is lost, the writer's next request names its plans too."""
     now = clock()
     with reading(engine) as connection:
         table_id = find_table(connection, request.base_path)
@@ -66,7 +66,9 @@ def receive(engine: Engine, notifier: Notifier, clock: Clock, request: PlanReque
             _suggest(connection, added, now, is_first=is_first)
     notifier.notify()
     if len(added) < len(new):
-        log.warning("%d delegated plans of %s are too many and not kept", len(new) - len(added), base_path)
+        log.warning(
+            "%d delegated plans of %s are not kept, because there are too many", len(new) - len(added), base_path
+        )
     return Received(table_id, tuple(plan.instant for plan in added))
 
 
@@ -116,5 +118,5 @@ def _plan(
 
 
 def _shown(base_path: str) -> str:
-    # Secrets are removed, as from the base paths of registered tables.
+    # Secrets are removed from this path, as they are from the base paths of registered tables.
     return redacted(plain(base_path))

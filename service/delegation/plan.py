@@ -18,10 +18,10 @@ from jobs.spec import Spec
 from service.model.record import Record
 
 MOST_INSTANTS = 1000
-"""Most instants that one request may name."""
+"""Greatest number of instants that one request may name."""
 
 _METADATA_TABLE = "/.hoodie/metadata"  # `HoodieTableMetaClient.METADATA_TABLE_FOLDER_PATH`
-# 17 digits, 14 before Hudi 0.9; the metadata table of table version 6 adds three.
+# An instant has 17 digits, or 14 before Hudi 0.9. The metadata table of table version 6 adds three digits.
 _INSTANT = re.compile(r"[0-9]{14,20}", re.ASCII)
 _ENGINE = re.compile(r"[a-z][a-z0-9_-]{0,15}", re.ASCII)
 _MOST_PARALLELISM = 10_000
@@ -29,7 +29,7 @@ _MOST_TEXT = 256
 
 
 class DelegatedService(StrEnum):
-    """The services of the protocol, by the last part of their path."""
+    """The table services that a writer can delegate. The value is the last part of the path of the request."""
 
     COMPACT = "compact"
     CLUSTER = "cluster"
@@ -48,9 +48,9 @@ _KINDS = {
 
 
 class PlanState(StrEnum):
-    """The state of a plan. `UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a
-    job executes it. `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has
-    left the timeline without completing."""
+    """The state of a plan. `UNREGISTERED`: no registered table has the base path. `WAITING`: the plan will be executed.
+    `SUBMITTED`: a job executes the plan. `WITHHELD`: the plan is not executed, and `because` says why. `DONE`: the plan
+    has completed. `GONE`: the plan has left the timeline without completing."""
 
     UNREGISTERED = "unregistered"
     WAITING = "waiting"
@@ -70,9 +70,10 @@ OPEN = tuple(state for state in PlanState if state not in ENDED)
 
 @dataclass(frozen=True)
 class ExecutionHints:
-    """How the writer would like its plans to be executed (`hoodie.table.service.manager.deploy.*`).
+    """The writer's wishes for the execution of its plans (`hoodie.table.service.manager.deploy.*`).
 
-    Invalid values are None. `queue` is the name of a worker group, `parallelism` the maximum number of tasks at once.
+    Invalid values are None. `queue` is the name of a worker group. `parallelism` is the greatest number of tasks at
+    once.
     """
 
     queue: str | None = None
@@ -85,8 +86,8 @@ class ExecutionHints:
     def parse(
         cls, *, queue: str, resource: str, parallelism: str, engine: str, username: str, group_pattern: str
     ) -> ExecutionHints:
-        """Parses the hints. Invalid ones are ignored, because they must not stop a writer. The client sends the queue
-        `default` if none is set."""
+        """Parses the hints. Invalid hints are ignored, because they must not stop a writer. Hudi's client sends the
+        queue `default` if its option for the queue is not set."""
         is_group = re.fullmatch(group_pattern, queue) is not None and queue != "default"
         number = int(parallelism) if parallelism.isascii() and parallelism.isdigit() and len(parallelism) < 10 else 0
         return cls(
@@ -133,29 +134,30 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class DelegatedPlan(Record):
-    """A plan as stored. `requested_by` is the caller of the first request."""
+    """A stored plan. `requested_by` is the caller of the first request."""
 
     id: Annotated[str, Spec("Id of the plan", examples=("plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718",))]
     base_path: Annotated[str, Spec(examples=("s3a://lake/orders",))]
     service: Annotated[DelegatedService, Spec("The delegated service", examples=("compact",))]
     instant: Annotated[str, Spec(examples=("20260101120000000",))]
-    is_metadata: Annotated[bool, Spec("A plan of the table's metadata table")]
+    is_metadata: Annotated[bool, Spec("Whether this is a plan of the table's metadata table")]
     table_name: str
-    requested_by: Annotated[str, Spec("The caller that delegated it", examples=("writer (4f0c9d2b71aa)",))]
+    requested_by: Annotated[str, Spec("The caller that delegated the plan", examples=("writer (4f0c9d2b71aa)",))]
     requested_at: datetime
     last_requested_at: Annotated[
-        datetime, Spec("When it was last named by a request", examples=("2026-01-01T12:00:00Z",))
+        datetime, Spec("Time of the last request that named the plan", examples=("2026-01-01T12:00:00Z",))
     ]
     state: Annotated[PlanState, Spec("State of the plan", examples=("waiting",))]
     table_id: str | None = None
     hints: ExecutionHints = field(default_factory=ExecutionHints)
     because: Annotated[str | None, Spec("The reason for the state")] = None
-    job_id: Annotated[str | None, Spec("The last job that was submitted for it")] = None
+    job_id: Annotated[str | None, Spec("The last job that was submitted for the plan")] = None
     ended_at: datetime | None = None
 
 
 def plan_id(base_path: str, service: DelegatedService, instant: str, *, is_metadata: bool) -> str:
-    """Returns the same id for the same plan, so that a plan that is delegated twice is stored once."""
+    """Returns the id of a plan. The same plan always gets the same id, so that a plan that is delegated twice is stored
+    once."""
     text = repr((base_path, service.value, instant, is_metadata))
     return f"plan_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
@@ -171,7 +173,7 @@ def instants_of(text: str) -> tuple[str, ...]:
 
 
 def data_table_of(base_path: str) -> tuple[str, bool]:
-    """Returns the base path of the data table, and whether `base_path` is that of its metadata table."""
+    """Returns the base path of the data table, and whether `base_path` is the path of its metadata table."""
     path = base_path.rstrip("/")
     if path.endswith(_METADATA_TABLE) and len(path) > len(_METADATA_TABLE):
         return path.removesuffix(_METADATA_TABLE), True

@@ -1,4 +1,5 @@
-"""Store of delegated plans, bounded in number for each table and in the number of tables that are not registered."""
+"""Store of delegated plans. The number of plans of each table is limited, and so is the number of unregistered
+tables."""
 
 from __future__ import annotations
 
@@ -21,20 +22,21 @@ _IS_OPEN = _p.c.state.in_(schema.literals(OPEN))
 # Every decision executes this statement, so it is built once.
 _OPEN_PLANS = sa.select(_p).where(_p.c.table_id == sa.bindparam("of_table"), _IS_OPEN).order_by(_p.c.instant, _p.c.id)
 HAS_OPEN: Reading[bool] = rows_of(tuple[str], _OPEN_PLANS.with_only_columns(_p.c.id).limit(1)).then(bool)
-"""Reads whether `open_plans` returns any."""
+"""Reads whether `open_plans` would return a plan."""
 _IS_ENDED = _p.c.state.in_([state.value for state in ENDED])
 
 MOST_PER_TABLE = 5000
-"""Most plans that are kept for one base path."""
+"""Greatest number of plans that are kept for one base path."""
 
 MOST_SUGGESTIONS = 200
-"""Most base paths without a registered table for which plans are kept."""
+"""Plans are kept for at most this many base paths without a registered table."""
 
 
 def add(connection: Connection, plans: Sequence[DelegatedPlan]) -> list[DelegatedPlan]:
     """Adds the plans of one base path that are not stored yet, and returns them.
 
-    At most `MOST_PER_TABLE` of a base path are kept: ended ones are deleted first, and then new ones are left out.
+    At most `MOST_PER_TABLE` plans of a base path are kept. If there are more, ended plans are deleted first, and then
+    new plans are left out.
     """
     if not plans:
         return []
@@ -49,8 +51,8 @@ def add(connection: Connection, plans: Sequence[DelegatedPlan]) -> list[Delegate
 
 
 def forget_suggestions(connection: Connection) -> int:
-    """Deletes the plans of the base paths without a table that were requested the longest ago, beyond
-    `MOST_SUGGESTIONS`. Returns the number of these base paths."""
+    """Keeps the plans of the `MOST_SUGGESTIONS` base paths without a table that were requested last, and deletes the
+    plans of all other such base paths. Returns the number of these others."""
     latest = sa.func.max(_p.c.last_requested_at)
     query = sa.select(_p.c.base_path).where(_p.c.table_id.is_(None)).group_by(_p.c.base_path)
     paths = list(connection.execute(query.order_by(latest.desc(), _p.c.base_path).offset(MOST_SUGGESTIONS)).scalars())
@@ -70,7 +72,7 @@ def is_suggested(connection: Connection, base_path: str) -> bool:
 
 
 def renew(connection: Connection, ids: Collection[str], *, table_id: str | None, now: datetime) -> None:
-    """Records that these plans were requested again. A plan in the state `gone` waits again."""
+    """Records that these plans were requested again. A plan in the state `gone` returns to the state `waiting`."""
     state = PlanState.WAITING if table_id else PlanState.UNREGISTERED
     connection.execute(_p.update().where(_p.c.id.in_(ids)).values(last_requested_at=now, table_id=table_id))
     connection.execute(
@@ -81,7 +83,8 @@ def renew(connection: Connection, ids: Collection[str], *, table_id: str | None,
 
 
 def adopt(connection: Connection, table_id: str, base_path: str) -> int:
-    """Assigns the plans that were kept for this base path to its newly registered table. Returns how many."""
+    """Assigns the plans that were kept for this base path to its newly registered table. Returns the number of
+    plans."""
     return connection.execute(
         _p.update()
         .where(_p.c.base_path == base_path, _p.c.table_id.is_(None))
@@ -103,7 +106,7 @@ def record(
     *,
     job_id: str | None = None,
 ) -> None:
-    """Records the state of a plan, unless it has this state and reason already."""
+    """Records the state of a plan, unless the plan has this state and reason already."""
     if (state, because, job_id or plan.job_id) == (plan.state, plan.because, plan.job_id):
         return
     connection.execute(
@@ -131,7 +134,7 @@ def page(
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most `limit` plans that ended before `before`, or that have no table and were last requested before
-    that. Returns how many."""
+    `before`. Returns the number of deleted plans."""
     is_old = sa.or_(
         sa.and_(_IS_ENDED, _p.c.ended_at < before), sa.and_(_p.c.table_id.is_(None), _p.c.last_requested_at < before)
     )

@@ -15,8 +15,8 @@ _COMMON = {
     # Retries would have no effect: `RetryHelper` of Hudi 1.2.0 gets the name of an exception that it cannot load, and
     # so never retries.
     "hoodie.table.service.manager.connection.timeout.sec": "30",
-    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table. The client there would call
-    # http://localhost:9091, and writes would fail without an answer.
+    # Hudi 1.2.0 does not pass the options above to the client of the metadata table. Without this option, the client
+    # there would call http://localhost:9091, and writes would fail because nothing answers.
     "hoodie.metadata.table.service.manager.enabled": "false",
 }
 _PLANS_COMPACTION = {
@@ -27,9 +27,9 @@ _PLANS_COMPACTION = {
 
 
 def options(engine: WriterEngine, url: str, table_type: TableType | None) -> dict[str, str]:
-    """Returns the options; none without a URL. Hudi's client replaces the path of the URL, and keeps user info.
+    """Returns the options; none without a URL. Hudi's client replaces the path of the URL, and keeps its user info.
 
-    On a copy-on-write table the planning of a compaction would fail.
+    The options for a copy-on-write table plan no compactions, because their planning would fail.
     """
     if not url:
         return {}
@@ -42,13 +42,13 @@ def notes(engine: WriterEngine, url: str, index: BucketIndex | None) -> tuple[st
         return ()
     number = "compaction.delta_commits" if engine is WriterEngine.FLINK else "hoodie.compact.inline.max.delta.commits"
     found = [
-        f"The writer plans a compaction every {number} commits (default 5) and this service executes it. Hudi logs the"
-        " URL with its user info at INFO, so give the writer a key of its own.",
-        "Hudi 1.2.0 needs a repair of its client in the driver first, else each write fails after its commit: \"There's"
-        ' no default value for this config: hoodie.table.service.manager.deploy.extra.params". Three lines of Python or'
-        " Scala, see the guide to delegated services; setting that option does not help.",
+        f"The writer plans a compaction every {number} commits (default 5), and this service executes the plan. Hudi"
+        " logs the URL with its user info at the level INFO, so give each writer its own key.",
+        "First repair Hudi 1.2.0's client in the driver, with the three lines of Python or Scala in the guide to"
+        " delegated services. Otherwise each write fails after its commit: \"There's no default value for this config:"
+        ' hoodie.table.service.manager.deploy.extra.params". Setting that option does not help.',
         "Do not switch hoodie.metadata.table.service.manager.enabled on: Hudi 1.2.0 sends these requests to"
-        " http://localhost:9091, and every write fails without an answer.",
+        " http://localhost:9091, and every write fails because nothing answers there.",
         "If no service answers at the URL, a write fails after its commit: Hudi 1.2.0 does not repeat the request. Run"
         " several replicas of this service behind the URL.",
     ]

@@ -21,7 +21,7 @@ class Webhook(Record):
     """An address that receives events. `sealed_...` are encrypted (`secret_cipher`)."""
 
     id: Annotated[str, Spec("Id of the webhook", examples=("wh_5d0c9b8a7f6e4d3c",))]
-    url: Annotated[str, Spec("Complete for admins only, because many services accept any caller that knows it")]
+    url: Annotated[str, Spec("Complete for admins only, because many services accept any caller that knows their URL")]
     created_at: datetime
     updated_at: datetime
     sealed_secret: str  # The signing key.
@@ -33,7 +33,7 @@ class Webhook(Record):
     types: tuple[str, ...] = ("*",)  # Globs, such as `job.*`.
     tables: tuple[str, ...] = ()  # Ids or globs of names. If empty, events of all tables and those without a table.
     description: str = ""
-    disabled_because: Annotated[str | None, Spec("Why nothing is sent; null if it is enabled")] = None
+    disabled_because: Annotated[str | None, Spec("Why nothing is sent; null if the webhook is enabled")] = None
     disabled_at: Annotated[datetime | None, Spec("Since when nothing is sent")] = None
     failing_since: Annotated[datetime | None, Spec("The first failure after the last success")] = None
     last_success_at: Annotated[
@@ -120,7 +120,7 @@ class SendResult(Documented):
     status: Annotated[
         int | None, Spec("HTTP status; null without an answer, and for Kafka and mail", examples=(200,))
     ] = None
-    error: Annotated[str | None, Spec("Why it failed; null for an answer of HTTP")] = None
+    error: Annotated[str | None, Spec("Why the attempt failed; null if there was an HTTP answer")] = None
     retry_after: str | None = None  # The unparsed header.
     excerpt: str = ""  # The beginning of the body.
     is_acknowledged: bool = False  # Whether Kafka or a mail server has accepted it.

@@ -1,1 +1,1 @@
-"""`groundskeeper demo`: all services on a real Hudi table, in one command, beside a writer that never stops."""
+"""`groundskeeper demo`: one command shows all services on a real Hudi table, while a writer writes without pause."""

@@ -1,4 +1,5 @@
-"""Ledger of the batches that the demo's writer wrote and Hudi acknowledged. The table must equal it in the end."""
+"""Ledger of the batches that the demo's writer wrote and Hudi acknowledged. At the end, the table must contain exactly
+the rows of the ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ GROWTH_PERCENT = 2
 
 @dataclass(frozen=True)
 class Batch:
-    """One upsert. Batch 0 writes all rows with `id < below`; each later batch writes those of one partition, in turn.
+    """One upsert. Batch 0 writes all rows with `id < below`. Each later batch writes the rows of one partition; the
+    partitions take turns.
 
     A row's partition is `id % PARTITIONS`. `below` grows, so a later batch has new rows as well as changed ones.
     """
@@ -35,7 +37,7 @@ class Batch:
 
 
 def append(path: Path, batch: Batch) -> None:
-    """Records a batch after Hudi has acknowledged it, or has failed it (`error`)."""
+    """Records a batch when Hudi has acknowledged the batch, or has failed with `error`."""
     with path.open("a") as file:
         file.write(json.dumps(asdict(batch)) + "\n")
 
@@ -58,7 +60,7 @@ class Comparison:
 
 
 def compare(batches: list[Batch], base_path: Path) -> Comparison:
-    """Compares the ledger with the table as read by hudi-rs, an implementation that is independent of Spark's."""
+    """Compares the ledger with the table. The table is read by hudi-rs, a reader that is independent of Spark's."""
     expected = np.full(max(batch.below for batch in batches), -1, dtype=np.int64)
     for batch in batches:
         if batch.error is None:

@@ -39,7 +39,7 @@ def service(folder: Path, port: int) -> Iterator[httpx.Client]:
     environment = {
         **os.environ,
         "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}",
-        # The story submits each job itself.
+        # The module `story` submits each job itself.
         "GROUNDSKEEPER_AUTOMATIC": "false",
         # The receiver of the webhooks is on this machine.
         "GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1",

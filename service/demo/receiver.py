@@ -1,4 +1,4 @@
-"""The demo's receiver of webhooks, as a team would run one. The receiver accepts only messages with a valid
+"""The demo's receiver of webhooks, an example for receivers of a team. The receiver accepts only messages with a valid
 signature."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 
 class Inbox:
-    """The messages without duplicates, since a sender that gets no answer sends again under the same id.
-    Thread-safe."""
+    """The received messages. Each is kept once, because a sender that gets no answer sends the message again with the
+    same id. Thread-safe."""
 
     def __init__(self) -> None:
         self.secret = ""
@@ -25,7 +25,7 @@ class Inbox:
         self._refused: set[str] = set()
 
     def take(self, headers: Mapping[str, str], body: bytes) -> bool:
-        """Stores the message if its signature is valid, and returns whether it is."""
+        """Stores the message if its signature is valid, and returns whether the signature is valid."""
         message_id = headers.get("webhook-id", "")
         is_valid = is_signed(self.secret, headers, body)
         with self._guard:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 DELTA_COMMITS = 3
 COMMITS_AFTERWARDS = 2
 EXPANDED = 8
-# Without `retry_conflicts` a replacement would wait for minutes for a batch that a conflict has ended, because its
-# instant stays until it is known to be dead.
+# A batch that a conflict has ended leaves its instant on the timeline until the writer is known to be dead. Without
+# `retry_conflicts`, a job that replaces file groups would wait for minutes for this instant.
 WRITERS = {"hudi_version": "1.2.0", "retry_conflicts": True}
 MESSAGE_SECONDS = 90.0
 ENDED = {"succeeded", "failed", "cancelled"}
@@ -152,7 +152,8 @@ class _Demo:
         self._say(f"A receiver of webhooks listens at {url}; it accepts only signed messages")
 
     def _completed(self) -> set[str]:
-        """Returns the completed instants of the table's timeline; Hudi names such a file with both of its times."""
+        """Returns the completed instants of the table's timeline. The name of a completed instant's file has two
+        times."""
         timeline = self._base_path / ".hoodie" / "timeline"
         return {path.name.partition("_")[0] for path in timeline.glob("[0-9]*_*")}
 

@@ -1,6 +1,6 @@
-"""The demo's writer: a typical Spark job, which upserts without pause and has no code for Groundskeeper.
+"""The demo's writer: a typical Spark job. The job upserts without pause and has no code for Groundskeeper.
 
-The writer keeps its old number of buckets to the end. `OPTIONS` has the requirements of a writer beside table services:
+The writer keeps its old number of buckets to the end. `OPTIONS` has what a writer needs while table services run:
 optimistic concurrency control, the table's lock, and no inline services.
 """
 
@@ -35,8 +35,8 @@ OPTIONS = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": str(NUM_BUCKETS),
     "hoodie.bucket.index.hash.field": "id",
-    # Requirements of a writer beside table services: detect conflicts and write such a batch again, leave failed writes
-    # to the cleaner, and share the lock.
+    # A writer beside table services must detect conflicts, write a batch again after a conflict, leave failed writes to
+    # the cleaner, and share the lock.
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.write.num.retries.on.conflict.failures": "3",
     "hoodie.clean.failed.writes.policy": "LAZY",
@@ -47,7 +47,7 @@ OPTIONS = {
     "hoodie.compact.inline": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
-    # Options that keep the demo small enough for two cores.
+    # Two cores are enough for the demo with these options.
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",
@@ -84,7 +84,8 @@ def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int, call
             ledger.append(ledger_path, batch)
             batch = batch.next()
         except Exception as error:
-            # A real job would fail here and be run again. The demo counts the failure and writes the same batch again.
+            # A real job would fail here, and somebody would run it again. The demo counts the failure and writes the
+            # same batch again.
             first_line = (str(error).splitlines() or [""])[0]
             ledger.append(ledger_path, replace(batch, error=f"{type(error).__name__}: {first_line}"[:300]))
         time.sleep(PAUSE_SECONDS)

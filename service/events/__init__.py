@@ -1,1 +1,1 @@
-"""The events, and the notifications that wake listeners in the service's processes."""
+"""The events of the service, and the notifications that wake listeners in the service's processes."""

@@ -1,4 +1,4 @@
-"""Events, as published to webhooks and event streams."""
+"""The events that webhooks and event streams get."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 MOST_DISORDER = timedelta(minutes=5)
-"""The numbers of events have the order of their times, except within this time, since transactions may overlap."""
+"""The numbers of events have the order of their times. Only numbers of events within this time of each other may have
+another order, because transactions may overlap."""
 
 
 class EventType(StrEnum):
@@ -66,15 +67,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Published:
-    """An event and its position in the outbox: an event with a higher `seq` was committed later."""
+    """An event and its position in the outbox. An event with a higher `seq` was committed later."""
 
     seq: int
     event: Event
 
 
 def event_id(*parts: object) -> str:
-    """Returns the same id for the same parts, so that an event reported twice is published once.
+    """Returns the id of an event. The same parts always give the same id, so that an event that is reported twice is
+    published once.
 
-    The id has no full stop, because Standard Webhooks separates the signed parts with it.
+    The id contains no full stop, because Standard Webhooks separates the signed parts of a message with full stops.
     """
     return f"evt_{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"

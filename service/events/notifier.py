@@ -1,9 +1,9 @@
-"""Notifications wake workers that wait for a job, and the dispatcher and event streams that wait for events, so that
-none of them has to poll often. A notification reaches this process, and by `relay` the other replicas. A notification
+"""Notifications wake workers that wait for a job, and the dispatcher and event streams that wait for events. Thus none
+of them has to poll often. A notification reaches this process, and through `relay` the other replicas. A notification
 may be lost, so listeners also poll.
 
-A listener may say whether there may be something for it. Most notifications tell of a commit, which concerns neither
-workers nor webhooks, and to wake a thread takes ten times as long as a glance at SQLite.
+A listener may have a function that says whether the listener may find something. Most notifications report a commit,
+which concerns neither workers nor webhooks. Waking a thread takes ten times as long as a short query to SQLite.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MayFind = Callable[[], bool]
-"""Whether there may be something for a listener. Any thread may call it; it must return at once, and not raise."""
+"""Returns whether a listener may find something. Any thread may call the function; it must return at once, and not
+raise."""
 
 
 def _anything() -> bool:
@@ -22,7 +23,7 @@ def _anything() -> bool:
 
 
 class Listener:
-    """One waiting caller in its event loop."""
+    """One caller that waits in its event loop."""
 
     def __init__(self, may_find: MayFind = _anything) -> None:
         self.may_find = may_find
@@ -30,11 +31,13 @@ class Listener:
         self._notified = asyncio.Event()
 
     def forget(self) -> None:
-        """Clears the notification. Call it *before* a query, so that a change after the query still ends the wait."""
+        """Clears the notification. Must be called *before* a query, so that a change after the query still ends the
+        wait."""
         self._notified.clear()
 
     async def wait(self, seconds: float) -> None:
-        """Returns on a notification, at once if there was one since `forget`, or after `seconds`."""
+        """Returns at the next notification, or after `seconds`. Returns at once if a notification came since
+        `forget`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
@@ -46,20 +49,20 @@ class Listener:
 
 
 class Notifier:
-    """Wakes all listeners. `notify` may be called from any thread, after the transaction that queued a job or published
-    an event has committed."""
+    """Wakes all listeners. Any thread may call `notify`, but only after the commit of the transaction that queued a job
+    or published an event."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._listeners: set[Listener] = set()
         self._events: list[tuple[threading.Event, MayFind]] = []
         self._is_closed = False
-        # Passes notifications on to other replicas; must return at once.
+        # The function passes notifications to other replicas, and must return at once.
         self.relay: Callable[[], None] | None = None
 
     @property
     def is_closed(self) -> bool:
-        """True when the service is about to stop: callers must lease no more jobs and must not wait."""
+        """Whether the service is about to stop. If so, callers must lease no more jobs and must not wait."""
         return self._is_closed
 
     @contextmanager
@@ -96,6 +99,6 @@ class Notifier:
                     event.set()
 
     def close(self) -> None:
-        # A plain flag, so `is_closed` needs no lock; listeners read it when they wake.
+        # A plain flag is enough, so `is_closed` needs no lock. Listeners read the flag when they wake.
         self._is_closed = True
         self.notify()

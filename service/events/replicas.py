@@ -26,8 +26,8 @@ _CHECK_SECONDS = 10.0
 
 class ReplicaNotifications:
     """Passes notifications between this process and the other replicas (`LISTEN` and `NOTIFY`). Many notifications at
-    once are sent as one. While the database is unavailable, none are passed on. So listeners also poll, and are
-    notified after each reconnection."""
+    the same time are sent as one. No notification is passed while the database is unavailable. So listeners also poll,
+    and are notified after each reconnection."""
 
     def __init__(self, engine: Engine, notifier: Notifier, tasks: TaskHealth | None = None) -> None:
         self._engine = engine
@@ -71,7 +71,7 @@ class ReplicaNotifications:
             connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
             driver = connection.connection.driver_connection
             assert driver is not None
-            # The connection is taken out of the pool, because no later user of it should listen.
+            # The connection is taken out of the pool, because no later user of this connection should listen.
             connection.detach()
             self._notifier.notify_here()
             while not self._notifier.is_closed:

@@ -1,4 +1,4 @@
-"""Counters in the database since it was made, which are the same in all replicas."""
+"""Counters in the database, which are the same in all replicas. They count since the database was created."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Tallies = Mapping[str, Mapping[tuple[str, ...], float]]
 
 @dataclass(frozen=True)
 class Count:
-    """An amount to add to one counter. `labels` are values of closed sets, such as job kinds, without commas: each
-    combination is a row that stays for ever."""
+    """An amount to add to one counter. `labels` have no commas, and are values of closed sets, such as job kinds,
+    because each combination is a row that is never deleted."""
 
     name: str
     labels: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Count:
 
 
 def of_events(events: Iterable[Event]) -> list[Count]:
-    """Counts events by type, and the jobs that they end, dry runs aside, by kind and outcome."""
+    """Counts events by type. Also counts the ended jobs in these events by kind and outcome, without dry runs."""
     counts = []
     for event in events:
         counts.append(Count(EVENTS, (str(event.type),)))
@@ -50,7 +50,8 @@ def of_events(events: Iterable[Event]) -> list[Count]:
 
 
 def add(connection: Connection, counts: Iterable[Count]) -> None:
-    """Adds to the counters of SQLite. In PostgreSQL the outbox does so, in the statement that takes its lock."""
+    """Adds the amounts to the counters in SQLite. In PostgreSQL the outbox adds them, in the statement that takes the
+    outbox's lock."""
     amounts: defaultdict[tuple[str, str], float] = defaultdict(float)
     for each in counts:
         amounts[each.name, text_of(each)] += each.amount
@@ -68,7 +69,7 @@ _ADD = _NEW.on_conflict_do_update(index_elements=["name", "labels"], set_={"valu
 
 
 def text_of(count: Count) -> str:
-    """Returns the labels of a counter as they are stored."""
+    """Returns the labels of a counter as stored text."""
     return ",".join(count.labels)
 
 

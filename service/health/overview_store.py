@@ -121,11 +121,11 @@ class PastJob(Documented):
     id: Annotated[str, Spec(examples=("job_4be1c0d2f6a89b37",))]
     kind: Annotated[JobKind, Spec(examples=("compaction",))]
     state: Annotated[JobState, Spec(examples=("succeeded",))]
-    dry_run: Annotated[bool, Spec("Whether it changes nothing")]
+    dry_run: Annotated[bool, Spec("Whether the job changes nothing")]
     verdict: Annotated[JobVerdict | None, Spec("The same as in `GET /v1/jobs/{id}`", examples=("refused",))]
-    created_at: Annotated[datetime, Spec("When it was submitted")]
-    started_at: Annotated[datetime | None, Spec("When its last attempt began; null before the first")]
-    finished_at: Annotated[datetime | None, Spec("Null while it is active")]
+    created_at: Annotated[datetime, Spec("When the job was submitted")]
+    started_at: Annotated[datetime | None, Spec("When the job's last attempt began; null before the first")]
+    finished_at: Annotated[datetime | None, Spec("Null while the job is active")]
     error: Annotated[
         str | None,
         Spec(

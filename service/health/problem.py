@@ -99,8 +99,8 @@ class ObjectType(StrEnum):
 class About(Documented):
     """The object that has the problem."""
 
-    type: Annotated[ObjectType, Spec("What it is", examples=("table",))]
-    id: Annotated[str, Spec("Its id; for a worker group, its name", examples=("tbl_0f3c2a9d5e7b1c44",))]
+    type: Annotated[ObjectType, Spec("Type of the object", examples=("table",))]
+    id: Annotated[str, Spec("Id of the object; for a worker group, its name", examples=("tbl_0f3c2a9d5e7b1c44",))]
     name: Annotated[str, Spec("Its name", examples=("orders",))]
 
 
@@ -121,7 +121,7 @@ class HealthProblem(Documented):
         ),
     ]
     about: About
-    since: Annotated[datetime, Spec("When it began, as exactly as this is known")]
+    since: Annotated[datetime, Spec("When the problem began, as exactly as this is known")]
     title: Annotated[str, Spec("What is wrong", examples=("Compaction is far behind",))]
     detail: Annotated[
         str,

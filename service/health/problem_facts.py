@@ -68,8 +68,8 @@ class TableFacts:
         return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
 
     def is_refused(self, error: Problem | None) -> bool:
-        """Whether this error of a job is the refusal because of which workers cannot write to the table. Another kind
-        of problem reports that refusal."""
+        """Whether this error of a job says that workers may not write to the table. Another kind of problem reports
+        such a refusal."""
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
 

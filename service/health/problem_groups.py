@@ -28,14 +28,14 @@ class ProblemGroup(Documented):
             "Kinds of the group's problems, by which `GET /v1/problems` lists them", examples=(["compaction-behind"],)
         ),
     ]
-    severity: Annotated[Severity, Spec("Severity of the most serious one")]
+    severity: Annotated[Severity, Spec("Severity of the most serious problem")]
     title: Annotated[str, Spec("What is wrong", examples=("Compaction is far behind",))]
-    remedy: Annotated[str, Spec("What to do about the most serious one", examples=("Compact the table.",))]
+    remedy: Annotated[str, Spec("What to do about the most serious problem", examples=("Compact the table.",))]
     problems: Annotated[int, Spec("Number of problems", examples=(7,))]
     objects: Annotated[int, Spec("Number of tables, workers or webhooks that have these problems", examples=(7,))]
-    names: Annotated[Sequence[str], Spec("Names of the first of these, at most 5", examples=(["orders"],))]
+    names: Annotated[Sequence[str], Spec("Names of the first of these objects, at most 5", examples=(["orders"],))]
     acknowledged: Annotated[int, Spec("Number of these problems that somebody has acknowledged", examples=(0,))]
-    since: Annotated[datetime, Spec("When the oldest one began")]
+    since: Annotated[datetime, Spec("When the oldest problem began")]
 
 
 def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:

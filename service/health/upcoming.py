@@ -37,9 +37,9 @@ class NextJob(Documented):
     ]
     because: Annotated[
         str | None,
-        Spec("The decision about it; null for a job that exists already", examples=("7 commits, threshold 5",)),
+        Spec("The decision about the job; null for a job that exists already", examples=("7 commits, threshold 5",)),
     ]
-    job_id: Annotated[str | None, Spec("Null if it does not exist yet", examples=("job_4be1c0d2f6a89b37",))]
+    job_id: Annotated[str | None, Spec("Null if the job does not exist yet", examples=("job_4be1c0d2f6a89b37",))]
 
 
 _OF_JOB = {

@@ -22,7 +22,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """The findings of a poll. `repaired` maps instants to the commits that moved their rows to where they belong;
+    """The findings of a poll. `repaired` maps instants to the commits that moved their rows to the right buckets.
     `undone` are instants that are no longer part of the table."""
 
     findings: tuple[Finding, ...] = ()

@@ -1,4 +1,4 @@
-"""Problems of a table that must be resolved: a commit whose rows are misplaced, or files that may come back."""
+"""Incidents: faults of a table that must be resolved, such as a commit whose rows are misplaced, or a damage."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class IncidentKind(StrEnum):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or after a
     contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer without the bucket
-    index. `LATE_FILES`: a fenced writer may be alive, and may still
-    write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a
-    job have found a damage; `details` describe it, and `instant` is the time of the check."""
+    index. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers would use these files when the
+    rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found a
+    damage; `details` describe the damage, and `instant` is the time of the check."""
 
     STALE_WRITE = "stale-write"
     OLD_NUMBER = "old-number"
@@ -35,8 +35,8 @@ NO_LONGER_FOUND = "no longer finds it"
 
 
 class IncidentState(StrEnum):
-    """The state of an incident. `SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`: there was
-    nothing to repair, or a user closed the incident."""
+    """The state of an incident. `SUSPECTED`: only the rows can prove the incident, and a repair checks the rows.
+    `CLEARED`: there was nothing to repair, or a user closed the incident."""
 
     SUSPECTED = "suspected"
     OPEN = "open"
@@ -45,8 +45,8 @@ class IncidentState(StrEnum):
 
 
 DOUBT = "doubt"
-"""Key in the details of a stale write that is not proved, with a `Doubt` as value. Such a write is repaired only if a
-person asks for it."""
+"""Key in the details of a stale write that is not proved. The value is a `Doubt`. Such a write is repaired only if a
+person requests the repair."""
 
 UNRESOLVED = (IncidentState.SUSPECTED, IncidentState.OPEN)
 
@@ -61,29 +61,30 @@ _TEXTS = {
     IncidentKind.STALE_WRITE: (
         "A commit wrote to file groups that had been replaced",
         "No reader sees the {rows} that {what} wrote there: new rows are missing, updates and deletes have no effect."
-        " On copy-on-write it is otherwise: readers see these rows beside the old ones, and with a bucket index every"
-        " later write to these buckets fails until the repair.",
+        " A copy-on-write table is an exception: readers see these rows beside the old ones, and with a bucket index"
+        " every later write to these buckets fails until the repair.",
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (
         "A commit seems to have used an old number of buckets, or another index",
-        "{rows} that {what} wrote to a partition went to files as before the number of buckets changed, or before the"
-        " table adopted its bucket index. Rows that belong to other buckets are found twice, or not at all, once their"
-        " keys are written again.",
+        "{rows} that {what} wrote to a partition are in the files that were right before the number of buckets changed,"
+        " or before the table adopted its bucket index. Some rows belong to other buckets. When their keys are written"
+        " again, readers find them twice, or not at all.",
         "Start a repair: it checks the rows and moves those that are misplaced. Until then nothing is cleaned.",
     ),
     IncidentKind.LATE_FILES: (
         "A write was fenced, and its writer may still be running",
-        "Files that it writes under {what} must be removed before the timeline is archived past that instant:"
-        " remaining files would count from then on.",
+        "Files that the writer writes for {what} must be removed before the timeline is archived past that instant:"
+        " afterwards readers would use the remaining files.",
         "Each cleaning removes such files. The incident closes by itself when none are left and the writer is gone.",
     ),
 }
 """Title, detail and hint."""
 
 _ONLY_IF = (
-    "{why} Nothing is repaired by itself. If these rows were written later, start a repair that names the commit in"
-    " `instants`; if not, one that names it in `accepted`. Until then nothing is cleaned."
+    "{why} The service does not repair this by itself. If these rows were written after the replacement, start a repair"
+    " that names the commit in `instants`; otherwise start a repair that names the commit in `accepted`. Until then"
+    " nothing is cleaned."
 )
 _OF_ITSELF = (
     "This overwrite has replaced the file groups to which it wrote, because its writer gives file groups fixed ids"
@@ -94,9 +95,9 @@ _OF_ITSELF = (
 _DOUBTS = {
     Doubt.OVERWRITTEN: "An overwrite or a deletion of partitions replaced the file groups, so the rows may have been"
     " removed on purpose.",
-    Doubt.ORDER: "Nothing on the timeline proves that they were written after the replacement and not before.",
-    Doubt.CLOCKS: "The clocks of the writers disagree, so the times on the timeline do not prove that they were written"
-    " after the replacement.",
+    Doubt.ORDER: "Nothing on the timeline proves that the rows were written after the replacement and not before.",
+    Doubt.CLOCKS: "The clocks of the writers disagree, so the times on the timeline do not prove that the rows were"
+    " written after the replacement.",
 }
 """Reasons why a stale write is not proved."""
 
@@ -116,12 +117,12 @@ class Incident(Record):
     instant: Annotated[
         str,
         Spec(
-            "The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC",
+            "The commit that caused the incident, or the write that was fenced; for a damage, when it was found (UTC)",
             examples=("20260101120000000",),
         ),
     ]
     state: Annotated[
-        IncidentState, Spec("`suspected`: only the rows can prove it; a repair checks them", examples=("open",))
+        IncidentState, Spec("`suspected`: only a check of the rows can prove it, as a repair does", examples=("open",))
     ]
     opened_at: datetime
     operation: Annotated[str | None, Spec("Hudi's WriteOperationType of that commit", examples=("UPSERT_PREPPED",))] = (
@@ -134,7 +135,10 @@ class Incident(Record):
     closed_at: datetime | None = None
     because: Annotated[
         str | None,
-        Spec("Why it was closed, and by whom if by hand", examples=("20260101120030000 brought its rows over",)),
+        Spec(
+            "The reason for closing it, and the user if a user closed it",
+            examples=("20260101120030000 brought its rows over",),
+        ),
     ] = None
 
     @property

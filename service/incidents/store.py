@@ -1,4 +1,4 @@
-"""Store of incidents. Each is recorded once and closed once."""
+"""Store of incidents. Each incident is recorded once and closed once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _COUNT_UNRESOLVED = (
 
 
 def add(connection: Connection, found: Iterable[Incident]) -> list[Incident]:
-    """Adds the incidents that were never recorded before, in whatever state, and returns them."""
+    """Adds the incidents that were never recorded before in any state, and returns the added ones."""
     statement = insert(connection, _i).on_conflict_do_nothing().returning(_i.c.id)
     return [each for each in found if connection.execute(statement, each.to_row()).scalar_one_or_none() is not None]
 
@@ -64,7 +64,7 @@ def get(connection: Connection, incident_id: str) -> Incident:
 
 
 def unresolved(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
-    """Returns the table's open and suspected incidents, oldest first; `of` restricts them to these instants."""
+    """Returns the table's open and suspected incidents, oldest first. `of` restricts the result to these instants."""
     standing = STANDING if of is None else _incidents.all_of(_STANDING.where(_i.c.instant.in_(of)))
     return standing.read(connection, {"of_table": table_id})
 
@@ -81,11 +81,11 @@ def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list
 
 
 def every_standing(connection: Connection, table_ids: Collection[str] | None = None) -> Mapping[str, list[Incident]]:
-    """Returns the open and suspected incidents by table id, of all tables or of these, oldest first."""
+    """Returns the open and suspected incidents of all tables or of these tables, by table id, oldest first."""
     query = sa.select(_i).where(schema.INCIDENT_IS_STANDING)
     rows = connection.execute(query if table_ids is None else query.where(_i.c.table_id.in_(table_ids)))
     found: defaultdict[str, list[Incident]] = defaultdict(list)
-    # SQLite would read all incidents by their times, if the statement had an order.
+    # The statement has no order, because SQLite would then read all incidents by their times.
     for row in sorted(rows, key=lambda row: (row.opened_at, row.id)):
         found[row.table_id].append(Incident.of_row(row))
     return found
@@ -136,8 +136,8 @@ def page(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Removes at most `limit` incidents that were closed before `before`, and returns how many. An incident stays while
-    its commit is on the active timeline, because a poll that starts over would find it again."""
+    """Removes at most `limit` incidents that were closed before `before`, and returns their number. An incident stays
+    while its commit is on the active timeline, because a poll that starts over would find the incident again."""
     w = schema.watches
     old = (
         sa.select(_i.c.id)

@@ -1,6 +1,6 @@
-"""Opens and closes incidents: for polls, reports of jobs, and users.
+"""Opens and closes incidents for polls, for reports of jobs, and for users.
 
-The events of a change are published in the transaction of the change. A suspicion is published only once it is
+The events of a change are published in the transaction of the change. A suspected incident is published only when it is
 confirmed.
 """
 
@@ -46,8 +46,8 @@ def of_poll(
     *,
     unresolved: Sequence[Incident],
 ) -> Change:
-    """Opens the incidents that the poll has found. Closes those of the table's `unresolved` incidents that it has found
-    repaired or undone, and those in `over`, which maps ids of incidents to reasons."""
+    """Opens the incidents that the poll has found. Closes `unresolved` incidents of the table whose commit the poll has
+    found repaired or undone. Also closes the incidents in `over`, which maps ids of incidents to reasons."""
     found = [
         Incident(
             id=new_id(),
@@ -76,7 +76,7 @@ def of_poll(
 
 
 def close(engine: Engine, notifier: Notifier, clock: Clock, incident_id: str, *, by: str, reason: str) -> Incident:
-    """Closes an incident for a user who has found nothing (more) to repair. Raises IncidentNotFoundError,
+    """Closes an incident for a user who has found nothing (more) to repair. Raises IncidentNotFoundError or
     IncidentClosedError."""
     now = clock()
     with writing(engine) as connection:
@@ -102,7 +102,7 @@ def change(
 ) -> Change:
     if not found and not closing:
         return Change(still_open=store.count_open(connection, table_id))
-    # The row is locked, so that only one of two concurrent changes publishes that no incident is open any more.
+    # The row is locked. Otherwise two concurrent changes might both publish that no incident is open any more.
     watch = watch_store.get(connection, table_id, for_update=True)
     if can_be_polled is None:
         can_be_polled = watch.failures < UNHEALTHY_AFTER

@@ -41,14 +41,14 @@ class Commit(Documented):
     requested_time: Annotated[str, Spec(examples=("20260101120000000",))]
     action: Annotated[str, Spec("The completed action: a compaction is a `commit`", examples=("deltacommit",))]
     completion_time: Annotated[str | None, Spec("Null before table version 8, whose timelines do not contain it")]
-    seen_at: Annotated[datetime, Spec("When a poll saw it", examples=("2026-01-01T12:00:05Z",))]
-    completed_at: Annotated[datetime, Spec("When it completed", examples=("2026-01-01T12:00:03Z",))]
+    seen_at: Annotated[datetime, Spec("When a poll saw the commit", examples=("2026-01-01T12:00:05Z",))]
+    completed_at: Annotated[datetime, Spec("When the commit completed", examples=("2026-01-01T12:00:03Z",))]
     operation: Annotated[str | None, Spec(examples=("UPSERT",))] = None
-    rows_written: Annotated[int | None, Spec("Rows that it wrote", examples=(1000,))] = None
-    rows_deleted: Annotated[int | None, Spec("Rows that it deleted", examples=(0,))] = None
-    bytes_written: Annotated[int | None, Spec("Bytes that it wrote", examples=(1048576,))] = None
-    partitions: Annotated[tuple[str, ...], Spec("Partitions that it touched", examples=(["region=eu"],))] = ()
-    file_groups: Annotated[int, Spec("File groups that it touched", examples=(4,))] = 0
+    rows_written: Annotated[int | None, Spec("Rows that the commit wrote", examples=(1000,))] = None
+    rows_deleted: Annotated[int | None, Spec("Rows that the commit deleted", examples=(0,))] = None
+    bytes_written: Annotated[int | None, Spec("Bytes that the commit wrote", examples=(1048576,))] = None
+    partitions: Annotated[tuple[str, ...], Spec("Partitions that the commit touched", examples=(["region=eu"],))] = ()
+    file_groups: Annotated[int, Spec("File groups that the commit touched", examples=(4,))] = 0
     schema_changed: Annotated[
         bool, Spec("Whether the schema differs from that of the previous commit", examples=(False,))
     ] = False

@@ -46,8 +46,8 @@ def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeli
         if instant in rescaling:
             continue
         stands = instant == BASELINE or timeline.completed(instant) or is_archived(storage, config, timeline, instant)
-        # If nobody can look up the commit of a config any more, writers follow the config, and the files have its
-        # buckets.
+        # If the history does not reach back to the commit of a config, nobody can look up this commit. Writers follow
+        # such a config, and the files have its buckets.
         stands = stands or is_forgotten(storage, config, timeline, instant)
         (committed if stands else dangling).append(instant)
     in_force = read_hashing_config(storage, committed[-1]) if committed else None

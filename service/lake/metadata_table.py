@@ -38,15 +38,19 @@ class MetadataTableState(Documented):
     deltacommits since its last compaction, whose log files every reader and writer has to merge. `missing` are the
     first completed commits of the table that the metadata table lacks."""
 
-    read_at: Annotated[datetime, Spec("When it was read", examples=("2026-01-01T12:00:05Z",))]
+    read_at: Annotated[datetime, Spec("When the metadata table was read", examples=("2026-01-01T12:00:05Z",))]
     commits: Annotated[int, Spec("Deltacommits since its last compaction", examples=(3,))] = 0
     base_files: Annotated[int, Spec("Base files (HFiles)", examples=(2,))] = 0
     base_bytes: Annotated[int, Spec("Their size", examples=(20480,))] = 0
     log_files: Annotated[int, Spec("Log files since its last compaction", examples=(6,))] = 0
     log_bytes: Annotated[int, Spec("Their size", examples=(40960,))] = 0
     pending: Annotated[int, Spec("Pending instants on its own timeline", examples=(0,))] = 0
-    pending_since: Annotated[datetime | None, Spec("When the first of them was requested; null without any")] = None
-    missing: Annotated[tuple[str, ...], Spec("Completed commits of the table that it lacks", examples=([],))] = ()
+    pending_since: Annotated[
+        datetime | None, Spec("When the first pending instant was requested; null without any")
+    ] = None
+    missing: Annotated[
+        tuple[str, ...], Spec("Completed commits of the table that the metadata table lacks", examples=([],))
+    ] = ()
     until: Annotated[
         str, Spec("The latest completion of the table that `commits` counts", examples=("20260101120003000",))
     ] = ""

@@ -51,8 +51,10 @@ class Pending(Documented):
     action: Annotated[str, Spec("Action of the instant", examples=("deltacommit",))]
     state: Annotated[str, Spec("`REQUESTED` or `INFLIGHT`", examples=("INFLIGHT",))]
     requested_at: datetime | None
-    heartbeat_at: Annotated[datetime | None, Spec("Last heartbeat of its writer, if it sends any")] = None
-    is_plan: Annotated[bool, Spec("Whether it is a scheduled compaction or clustering that can be executed")] = False
+    heartbeat_at: Annotated[datetime | None, Spec("Last heartbeat of its writer, if the writer sends any")] = None
+    is_plan: Annotated[
+        bool, Spec("Whether the instant is a scheduled compaction or clustering that can be executed")
+    ] = False
 
     def awaits_writer(self) -> bool:
         """Returns whether this is a requested write without a heartbeat that replaces file groups, such as Hudi's
@@ -234,7 +236,9 @@ class TableSnapshot(Documented):
     last_commit: Annotated[
         str | None, Spec("The last instant that wrote rows; null without any", examples=("20260101120000000",))
     ] = None
-    last_commit_at: Annotated[datetime | None, Spec("When it completed", examples=("2026-01-01T12:00:03Z",))] = None
+    last_commit_at: Annotated[
+        datetime | None, Spec("When that commit completed", examples=("2026-01-01T12:00:03Z",))
+    ] = None
     first_commit_at: Annotated[
         datetime | None, Spec("When the first known commit completed", examples=("2025-12-01T12:00:03Z",))
     ] = None

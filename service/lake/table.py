@@ -49,7 +49,7 @@ class Column:
     """A column that is not one of Hudi's meta columns."""
 
     name: Annotated[str, Spec("Name of the column", examples=("id",))]
-    type: Annotated[str, Spec("Its type, as Arrow spells it", examples=("int64",))]
+    type: Annotated[str, Spec("Type of the column, as Arrow spells it", examples=("int64",))]
 
 
 @dataclass(frozen=True)

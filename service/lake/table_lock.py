@@ -54,7 +54,7 @@ class LockFile(Documented):
             examples=("5d41402abc4b2a76",),
         ),
     ] = None
-    since: Annotated[datetime | None, Spec("Time at which it was taken; null if that is not known")] = None
+    since: Annotated[datetime | None, Spec("Time at which the lock was taken; null if not known")] = None
     holder: Annotated[
         str | None,
         Spec(

@@ -1,1 +1,2 @@
-"""The locks of tables: checks for waiting jobs, and the removal of a lock that a dead writer has left."""
+"""The locks of tables: checks of the locks for which jobs wait, and the removal of a lock that a dead writer has
+left."""

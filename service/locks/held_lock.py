@@ -30,13 +30,13 @@ _LOCK = "the table's lock"
 
 @dataclass(frozen=True)
 class Writer(Documented):
-    """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Without heartbeats a
-    writer may still be alive, because Hudi's writers in single-writer mode send none."""
+    """A writer with a heartbeat file. `job_id` is set if the instant belongs to a job of this service. A writer without
+    heartbeats may be alive as well, because Hudi's writers in single-writer mode send none."""
 
     instant: Annotated[str, Spec("Instant of the write", examples=("20260101120000000",))]
-    heartbeat_at: Annotated[datetime, Spec("Time of the last one")]
+    heartbeat_at: Annotated[datetime, Spec("Time of the last heartbeat")]
     job_id: Annotated[
-        str | None, Spec("The job of this service whose instant it is", examples=("job_4be1c0d2f6a89b37",))
+        str | None, Spec("The job of this service to which the instant belongs", examples=("job_4be1c0d2f6a89b37",))
     ] = None
 
     def is_alive(self, now: datetime) -> bool:
@@ -59,8 +59,8 @@ class HeldLock:
     @property
     def state(self) -> LockState:
         """The state of the lock. If the service cannot read the lock, but a job waits for it, the lock is held."""
-        is_told = self.file.state is LockState.UNKNOWN and any(map(_found_held, self.jobs))
-        return LockState.HELD if is_told else self.file.state
+        is_known_from_jobs = self.file.state is LockState.UNKNOWN and any(map(_found_held, self.jobs))
+        return LockState.HELD if is_known_from_jobs else self.file.state
 
     @property
     def waiting(self) -> list[Job]:
@@ -76,18 +76,18 @@ class HeldLock:
 
 
 def _found_held(job: Job) -> bool:
-    """Returns whether an attempt at the job found the lock held, and it waits."""
+    """Returns whether the job waits because an attempt at it found the lock held."""
     if job.state is JobState.QUEUED:
         return job.error is not None and job.error.type == TABLE_LOCKED
     return job.state.is_held and job.progress is not None and f"waits for {_LOCK}" in job.progress.step
 
 
 def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | None:
-    """Returns why the lock may not be broken now; None if it may. `limit` is the age from which a lock may be
-    broken."""
+    """Returns why the lock may not be broken now, or None if it may be broken. `limit` is the age from which a lock may
+    be broken."""
     file = lock.file
     if file.state is LockState.FREE:
-        return LockFreeError(f"{file.path} is not there." if lock.is_removable else "")
+        return LockFreeError(f"{file.path} does not exist." if lock.is_removable else "")
     if file.ends_at is not None:
         when = f"The lock ends {duration(file.ends_at - now)} from now" if file.ends_at > now else "The lock has ended"
         return LockEndsError(

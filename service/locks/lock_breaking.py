@@ -1,5 +1,6 @@
-"""Shows the lock of a table, and breaks one that a dead writer has left. Only a lock that is a file and never ends by
-itself is broken. `held_lock.refusal` decides; the file is removed only if it is still the one that was read."""
+"""Shows the lock of a table, and breaks a lock that a dead writer has left. The lock must be a file, and must not end
+by itself. `held_lock.refusal` decides whether a lock may be broken. The file is removed only if it has not changed
+since it was read."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class LockBreaker:
             self.database.clock(),
             lock_hosts=self.lake.lock_hosts,
         )
-        # The jobs are read after the lock: a job that has signed the lock was leased before that.
+        # The jobs are read after the lock. Thus a job that has signed the lock is among the leased jobs.
         with reading(self.database.engine) as connection:
             jobs = _jobs(connection, table_id)
         own = {instant: job.id for job in jobs for instant in job.instants}
@@ -73,17 +74,17 @@ class LockBreaker:
         )
 
     def break_lock(self, table_id: str, *, reason: str, by: str, lock_id: str | None = None) -> HeldLock:
-        """Removes the lock, and returns its last state; if `lock_id` is given, only the lock with this id. Jobs that
-        went back to the queue because of the lock are due at once.
+        """Removes the lock, and returns its last state. If `lock_id` is given, only a lock with this id is removed.
+        Jobs that went back to the queue because of the lock become due at once.
 
-        The audit trail gets its entry before the removal. Raises LockKeptError, and what `read` raises.
+        The audit trail gets its entry before the removal. Raises LockKeptError and the errors of `read`.
         """
         lock = self.read(table_id)
         if error := refusal(lock, self.database.clock(), self.break_after):
             raise error
         seen = lock.file.id
         if seen is None or lock_id not in (None, seen):
-            raise LockChangedError(f"The lock {lock_id} is not there any more.")
+            raise LockChangedError(f"The lock {lock_id} does not exist any more.")
         before = _shown(lock)
         with writing(self.database.engine) as connection:
             table = table_store.get(connection, table_id)

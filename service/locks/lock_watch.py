@@ -1,8 +1,8 @@
 """Checks the locks of tables whose jobs wait, so that no job takes a slot only to wait for a lock.
 
-The checked locks are those of the jobs that are next in their worker group, those that an attempt found held or out of
-reach, and those that an earlier check found held. So the cost does not grow with the number of tables or the length of
-the queue. Each check runs in a process with a time limit, and replicas share the checks.
+Three groups of locks are checked: the locks of the next jobs of each worker group, locks that an attempt found held or
+could not reach, and locks that an earlier check found held. So the cost does not grow with the number of tables or the
+length of the queue. Each check runs in a process with a time limit, and replicas share the checks.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from service.queue.lock_sighting_store import Watched
 log = logging.getLogger(__name__)
 
 NEXT = 8
-"""Number of jobs of each worker group whose locks are checked before their turn."""
+"""Number of jobs of each worker group whose locks are checked before a worker takes the jobs."""
 
 SELDOM = timedelta(seconds=30)
 """Time between two checks of a lock that the service cannot read."""
 
 SILENT_FOR = timedelta(seconds=10)
-"""Time for which a server that did not answer is not called again, about any of its locks."""
+"""A server that did not answer is not called again for this time, for any of its locks."""
 
 
 @dataclass(frozen=True)
 class LockWatchConfig:
-    """`every` is the time between two checks of a lock, `at_once` the number of checks that run at once."""
+    """`every` is the time between two checks of a lock. `at_once` is the number of checks that run at the same time."""
 
     every: timedelta = timedelta(seconds=2)
     at_once: int = 4
@@ -66,7 +66,7 @@ class LocksChecked:
     begun: int = 0
 
     def __bool__(self) -> bool:
-        """Returns whether a lock is watched; else the next round may wait (`runtime.process.Tick`)."""
+        """Returns whether a lock is watched. If none is watched, the next round may wait (`runtime.process.Tick`)."""
         return self.watched > 0
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class LocksChecked:
 
 
 class LockWatch:
-    """Checks the locks. `readers` run the checks, and limit their time."""
+    """Checks the locks. The processes of `readers` run the checks and limit their time."""
 
     def __init__(
         self,
@@ -94,8 +94,8 @@ class LockWatch:
         self._readers = readers
         self._cipher = cipher
         self._permissions = permissions
-        # The threads of the pool share this dictionary without a lock, because each reads and writes one item at a
-        # time.
+        # The threads of the pool share this dictionary. No lock is needed, because each thread reads or writes one
+        # item at a time.
         self._silent: dict[tuple[tuple[str, int], ...], tuple[datetime, LockFile]] = {}
         self._early: set[str] = set()
         self._waiting: set[str] = set()
@@ -105,7 +105,7 @@ class LockWatch:
 
     @property
     def remembers_any(self) -> bool:
-        """Whether the last round has seen a table that waits, so that the next one may have to forget it."""
+        """Whether the last round has seen a waiting table. The next round may have to remove this table."""
         return bool(self._waiting or self._early)
 
     def run_once(self) -> LocksChecked:
@@ -131,8 +131,8 @@ class LockWatch:
         return LocksChecked(len(wanted), len(due))
 
     def _one_of_each_server(self, connection: Connection) -> set[str]:
-        """Returns tables that have begun to wait, one for each lock server, so that a silent server is noticed before a
-        job has its turn."""
+        """Returns tables that have begun to wait, one for each lock server. Thus a server that does not answer is
+        noticed before a worker takes a job of these tables."""
         if not self._config.lock_hosts:
             return set()
         waiting = held_store.waiting_for_lock(connection).keys()
@@ -164,7 +164,7 @@ class LockWatch:
                 if is_over:
                     _release(connection, table_id, self._clock())
             if is_over:
-                log.info("The lock of table %s is not in the way of jobs any more", table_id)
+                log.info("The lock of table %s does not hold jobs up any more", table_id)
                 self._notifier.notify()
             elif sighting.holds_back and not before.holds_back:
                 log.info("Jobs of table %s wait for its lock, %s", table_id, sighting.held(now))
@@ -176,7 +176,7 @@ class LockWatch:
             log.exception("The check of the lock of table %s failed", table_id)
 
     def _read(self, table: Registration, now: datetime) -> LockFile | None:
-        """Returns the lock; None if no check was possible at this moment."""
+        """Returns the lock. Returns None if no check was possible, because all readers were busy."""
         servers = _servers(table.lock)
         until, found = self._silent.get(servers, (now, None))
         if found is not None and now < until:
@@ -216,7 +216,7 @@ def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
 
 
 def _wanted(connection: Connection, now: datetime, watched: Mapping[str, Watched]) -> set[str]:
-    """Returns the tables whose locks are to be watched now, among those with a waiting job that takes the lock."""
+    """Returns the tables whose locks are watched now. Each of them has a waiting job that needs the lock."""
     first = {
         table_id
         for group in queue_statistics.groups(connection, now)
@@ -235,7 +235,8 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
             # The holder has not renewed the lock, so the next client that wants it takes it.
             state = LockState.FREE
     if found.job_id is not None and job_store.is_known(connection, found.job_id):
-        # A worker of this service has left the lock. The job that wants the lock finds out whether it may remove it.
+        # A worker of this service has left the lock. The next attempt of a job finds out whether it may remove the
+        # lock.
         state = LockState.FREE
     is_held = state is LockState.HELD
     same = is_held and before.state is LockState.HELD and before.holder == found.holder
@@ -245,7 +246,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
         since = found.since or (before.since if same else now)
     elif found.is_silent:
         since = (before.since if before.state is LockState.UNKNOWN else None) or now
-    # A worker may reach a server that the service cannot reach, unless that has just failed, too.
+    # A worker may reach a server that the service cannot reach, unless an attempt has just failed to reach it, too.
     is_away = found.is_silent and (errors.get(before.table_id) == LOCK_UNAVAILABLE or now - (since or now) < PATIENCE)
     return LockSighting(
         table_id=before.table_id,
@@ -261,7 +262,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
 
 
 def _release(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes due the jobs that were put back because of the lock."""
+    """Makes jobs due that went back to the queue because of the lock."""
     for breaker in breaker_store.every(connection, now, [table_id]):
         if breaker.error is not None and breaker.error.type in (TABLE_LOCKED, LOCK_UNAVAILABLE):
             breaker_store.half_open(connection, table_id, now, kind=breaker.kind)

@@ -1,1 +1,1 @@
-"""The metrics for Prometheus."""
+"""The metrics for Prometheus, and the dashboard for Grafana."""

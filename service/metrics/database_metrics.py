@@ -1,5 +1,5 @@
-"""The metrics of data in the database. All replicas report the same values, so these must not be summed over
-replicas."""
+"""The metrics that come from the database. All replicas report the same values, so a query must not add the values of
+several replicas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from service.queue.job_tally import BUCKETS
 
 _PREFIX = "groundskeeper_"
 _MOST_GROUPS = 50
-_OTHER_GROUPS = "_other"  # Names of groups begin with a letter or a digit, so none equals this one.
+_OTHER_GROUPS = "_other"  # The name of a group begins with a letter or a digit, so no group has this name.
 _STANDING_JOBS = (JobState.QUEUED, JobState.LEASED, JobState.RUNNING, JobState.UNKNOWN)
 _KINDS = [(kind.value,) for kind in JobKind]
 
@@ -63,7 +63,7 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
     groups = reading.outlook.groups
     waits = {name: each.wait_seconds for name, each in groups.items() if each.wait_seconds is not None}
     for name, what, values in (
-        ("queue_expected_wait_seconds", "When the last due job of a worker group is expected to start", waits),
+        ("queue_expected_wait_seconds", "Expected time until the last due job of a worker group starts", waits),
         (
             "queue_expected_work_seconds",
             "Expected total duration of the due jobs of a worker group",
@@ -104,7 +104,8 @@ def _durations(tallies: Tallies) -> HistogramMetricFamily:
         for outcome in (each.value for each in AttemptOutcome):
             of_bounds = [counts[kind, outcome].get(f"{bound:g}", 0.0) for bound in BUCKETS]
             if not any(of_bounds):
-                # Combinations without attempts are left out: most never occur, and each would be eleven lines.
+                # Combinations without attempts are left out, because most never occur, and each would take eleven
+                # lines.
                 continue
             names = ["+Inf" if bound == float("inf") else str(bound) for bound in BUCKETS]
             buckets = list(zip(names, accumulate(of_bounds), strict=True))
@@ -130,7 +131,7 @@ def _workers(reading: Reading) -> Iterator[Metric]:
     yield _by_group("workers", "Workers that called within the last minute", numbers, sum)
     yield _by_group("workers_ready", "Workers that take jobs", ready, sum)
     yield _by_group("worker_slots", "Jobs that the ready workers run at once", slots, sum)
-    last = "Time since any worker of the group has called, for a day"
+    last = "Time since the last call of any worker of the group; missing after a day"
     yield _by_group("worker_last_heartbeat_age_seconds", last, ages, min)
 
 
@@ -141,7 +142,7 @@ def _tables(reading: Reading) -> Iterator[Metric]:
         ("tables", "Registered tables", tables.tables),
         ("tables_unreadable", "Tables whose last polls have failed", tables.unreadable),
         ("tables_with_missed_commits", "Tables some of whose commits were archived before a poll", tables.with_gap),
-        ("poll_lag_seconds", "How late the longest overdue poll of a table is", lag),
+        ("poll_lag_seconds", "Delay of the poll that is overdue for the longest time", lag),
         ("table_base_bytes", "Size of the current base files of all tables", tables.base_bytes),
         ("backlog_log_bytes", "Size of the log files of all tables that wait for a compaction", tables.log_bytes),
         (
@@ -151,12 +152,12 @@ def _tables(reading: Reading) -> Iterator[Metric]:
         ),
         (
             "delta_commits_since_compaction_max",
-            "Commits since the last compaction, of the merge-on-read table that has the most",
+            "Commits since the last compaction of the merge-on-read table with the most of these commits",
             tables.delta_commits,
         ),
         (
             "timeline_commits_max",
-            "Completed commits on the active timeline, of the table that has the most",
+            "Completed commits on the active timeline of the table with the most of these commits",
             tables.timeline_commits,
         ),
     ):
@@ -172,7 +173,7 @@ def _tables(reading: Reading) -> Iterator[Metric]:
 
 def _problems(reading: Reading) -> GaugeMetricFamily:
     problems = GaugeMetricFamily(
-        f"{_PREFIX}problems", "Problems that are open, as the last check found them", labels=["kind", "severity"]
+        f"{_PREFIX}problems", "Open problems that the last check found", labels=["kind", "severity"]
     )
     for kind in ProblemKind:
         for severity in Severity:
@@ -182,7 +183,9 @@ def _problems(reading: Reading) -> GaugeMetricFamily:
 
 def _deliveries(reading: Reading) -> Iterator[Metric]:
     found = reading.deliveries
-    webhooks = GaugeMetricFamily(f"{_PREFIX}webhooks", "Webhooks by whether they work", labels=["state"])
+    webhooks = GaugeMetricFamily(
+        f"{_PREFIX}webhooks", "Webhooks by state: working, failing or disabled", labels=["state"]
+    )
     working = found.webhooks - found.failing - found.disabled
     for state, number in (("working", working), ("failing", found.failing), ("disabled", found.disabled)):
         webhooks.add_metric([state], number)
@@ -202,8 +205,8 @@ def _deliveries(reading: Reading) -> Iterator[Metric]:
 def _counter(
     tallies: Tallies, name: str, what: str, labels: Sequence[str], zeros: Sequence[tuple[str, ...]]
 ) -> CounterMetricFamily:
-    """`zeros` are the known labels, whose counters begin at 0, because Prometheus sees no increase in a series that
-    newly appears."""
+    """`zeros` are the known labels. Their counters begin at 0, because Prometheus sees no increase in a series that
+    appears with its first value."""
     family = CounterMetricFamily(f"{_PREFIX}{name}", what, labels=labels)
     for values, amount in {**dict.fromkeys(zeros, 0.0), **tallies.get(name, {})}.items():
         family.add_metric(list(values), amount)
@@ -213,7 +216,7 @@ def _counter(
 def _by_group(
     name: str, what: str, values: Mapping[str, float], merged: Callable[[Sequence[float]], float]
 ) -> GaugeMetricFamily:
-    """Shows the first groups by name, and all others as one, because policies may name any number of groups."""
+    """Shows the first groups by name, and all others as one group, because policies may name any number of groups."""
     family = GaugeMetricFamily(f"{_PREFIX}{name}", what, labels=["group"])
     groups = sorted(values)
     for group in groups[:_MOST_GROUPS]:

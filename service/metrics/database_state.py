@@ -1,4 +1,5 @@
-"""Reads the state of everything from the database, in a few queries whose cost does not grow with the history."""
+"""Reads the state of all tables, jobs, workers and webhooks from the database. The few queries do not take longer when
+the history grows."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from service.queue.queue_statistics import QueueStatistics
 from service.queue.worker import Worker
 
 NONE_CHOSEN = Chosen()
-# Prometheus asks every 15 seconds or less often. More frequent answers for other callers would slow all calls down.
+# Prometheus requests the metrics every 15 seconds or less often. If others requested them more often, each with a new
+# reading, all calls would become slower.
 _SHARE = 0.01
 
 
@@ -54,8 +56,8 @@ class Reading:
 
 
 class Reader:
-    """Reads the state again and again. If there are thousands of tables, figures that need a row of each are those of
-    the last reading, if that was in the last ten minutes."""
+    """Reads the state again and again. Some figures need a row of each table. If there are thousands of tables, these
+    figures may be up to ten minutes old."""
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster

@@ -1,4 +1,4 @@
-"""The dashboard for Grafana, of the metrics at /metrics: its panels in rows, from left to right."""
+"""The dashboard for Grafana, which shows the metrics at /metrics. The panels are in rows, from left to right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_VALUE = {"options": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMo
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel. `queries` are expressions of PromQL by their legends."""
+    """A panel. `queries` maps legends to expressions of PromQL."""
 
     title: str
     unit: str
@@ -23,11 +23,11 @@ class _Panel:
     width: int = 8
     height: int = 7
     type: str = "timeseries"
-    id: int | None = None  # Set for a panel that came later, because links name the ids of the others.
+    id: int | None = None  # Panels that were added later have an id, so that the ids of the others stay. Links use ids.
 
 
 def _number(title: str, unit: str, query: str, *, legend: str = "", width: int = 3, id_: int | None = None) -> _Panel:
-    """Returns a panel that shows the last value only."""
+    """Returns a panel that shows only the last value."""
     return _Panel(title, unit, {legend: query}, width, height=4, type="stat", id=id_)
 
 
@@ -122,7 +122,7 @@ _ROWS: Mapping[str, tuple[_Panel, ...]] = {
             {"{{kind}} {{state}}": 'max by (kind, state) (groundskeeper_incidents{job="$job"}) > 0'},
         ),
         _Panel(
-            "Tables with trouble",
+            "Tables with problems",
             "short",
             {
                 "unreadable": 'max(groundskeeper_tables_unreadable{job="$job"})',
@@ -142,7 +142,7 @@ _ROWS: Mapping[str, tuple[_Panel, ...]] = {
             width=12,
         ),
         _Panel(
-            "Since the last call of a worker",
+            "Time since the last call of a worker",
             "s",
             {"{{group}}": 'max by (group) (groundskeeper_worker_last_heartbeat_age_seconds{job="$job"})'},
             width=12,
@@ -193,7 +193,7 @@ _ROWS: Mapping[str, tuple[_Panel, ...]] = {
 
 
 def dashboard() -> dict[str, Any]:
-    """Returns the dashboard as Grafana imports it (schema version 39)."""
+    """Returns the dashboard in the form that Grafana imports (schema version 39)."""
     variables = [
         {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
         {

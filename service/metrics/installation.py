@@ -1,5 +1,5 @@
-"""Answers about all tables: what they are computed from, and where. `service.runtime.fleet_process` computes those
-about very many tables, so that no other call shares an interpreter with them."""
+"""The data and the place for the computation of answers about all tables. If there are very many tables, the process of
+`service.runtime.fleet_process` computes these answers, so that no other call shares an interpreter with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Installation:
-    """The objects that answers about all tables use. `chosen` are the tables that have metrics of their own."""
+    """The objects that answers about all tables need. `chosen` selects the tables that have metrics of their own."""
 
     database: Database
     monitoring: Monitoring = field(default_factory=Monitoring)

@@ -1,4 +1,5 @@
-"""The state of a process that its calls show: its tasks, metrics, problems, and the forecast of the queue."""
+"""The parts of a process's state that calls show: its tasks, its metrics, the problems, and the forecast of the
+queue."""
 
 from __future__ import annotations
 
@@ -12,8 +13,7 @@ from service.queue.forecaster import Forecaster
 
 @dataclass(frozen=True)
 class Monitoring:
-    """`metrics` are measured by the process itself. `problems` are the problems of the installation, as last
-    computed."""
+    """`metrics` are measured by the process itself. `problems` are the last computed problems of the installation."""
 
     tasks: TaskHealth = field(default_factory=TaskHealth)
     metrics: ProcessMetrics = field(default_factory=ProcessMetrics)

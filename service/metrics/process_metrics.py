@@ -1,5 +1,5 @@
-"""The metrics that a process measures itself: requests and attempts to deliver webhooks. Counters start at 0 with the
-process."""
+"""The metrics that a process measures itself: requests, and attempts to deliver webhooks. The counters are 0 when the
+process starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from service.delivery.queue_store import AttemptRecord
 from service.model.task_health import TaskHealth
 
-# Time stamps of creation would double the number of series, and few queries need them.
+# The creation time of each series is left out: it would double the number of series, and few queries need it.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _HTTP_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
@@ -40,15 +40,15 @@ class ProcessMetrics:
         info.labels(version("groundskeeper")).set(1)
         self._requests = Histogram(
             "groundskeeper_http_request_duration_seconds",
-            "Time until the head of an answer, of this process; calls that wait for a job or an event include the wait",
+            "Time from a request to the head of this process's answer, including waits for jobs and events",
             ["route", "method", "status"],
             buckets=_HTTP_SECONDS,
             registry=self.registry,
         )
         self._sent = Histogram(
             "groundskeeper_webhook_attempt_duration_seconds",
-            "Time of an attempt to deliver an event, of this process, by whether it was delivered, will be tried again"
-            " (retry) or was given up (dead)",
+            "Duration of this process's attempts to deliver an event; the outcome is `delivered`, `retry` (another"
+            " attempt follows) or `dead` (given up)",
             ["outcome"],
             buckets=_SEND_SECONDS,
             registry=self.registry,

@@ -1,4 +1,4 @@
-"""The text that Prometheus scrapes, made once a second at most."""
+"""The text that Prometheus scrapes. The text is made at most once a second."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from service.model.paced import Paced
 log = logging.getLogger(__name__)
 
 _OLDER_SECONDS = 4.0
-"""How much older than a second a text may be while the next one is made, which takes half a second with very many
-tables. Prometheus asks less often, and then gets a new one."""
+"""While the next text is made, a caller may get a text that is older than a second by this time. A text takes half a
+second for very many tables. Prometheus requests the text less often, and so gets a new one."""
 
 
 class Scrapes:

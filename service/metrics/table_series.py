@@ -1,4 +1,4 @@
-"""Metrics with a series for each table, for a limited number of tables that the settings select."""
+"""Metrics that have a series for each table. The settings select the tables, and their number is limited."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LABELS = ["table_id", "table", "owner", "tags"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The selection of tables with series: at most `most` of the tables that one of the patterns selects, those with
-    the most serious problems first."""
+    """The selection of tables that have series. At most `most` of the tables that match a pattern have series; tables
+    with the most serious problems come first."""
 
     patterns: tuple[str, ...] = ()
     most: int = 100
@@ -50,7 +50,8 @@ class TableFigures:
 
 @dataclass(frozen=True)
 class Series:
-    """The tables that have series. `left_out` counts tables beyond the limit, `registered` all tables."""
+    """The tables that have series. `left_out` is the number of tables beyond the limit, `registered` that of all
+    tables."""
 
     tables: Sequence[TableFigures] = field(default_factory=tuple)
     left_out: int = 0
@@ -71,7 +72,7 @@ def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
     for table_id, subject in subjects.items():
         if any(map(subject.matches, chosen.patterns)):
             backlog = backlogs.get(table_id)
-            # A comma before and after each tag lets a regular expression match a single one.
+            # Each tag has a comma before and after it, so that a regular expression can match a single tag.
             tags = "".join(f",{each}" for each in tag_words(subject.tags))
             found.append(
                 TableFigures(
@@ -107,7 +108,7 @@ def families(series: Series) -> Iterator[Metric]:
     )
     overheads = GaugeMetricFamily(
         "groundskeeper_table_read_overhead",
-        "Cost of a read of a chosen table with an objective, divided by the cost after its table services",
+        "Cost of a read of a chosen table with an objective, divided by the cost after all its table services have run",
         labels=_LABELS,
     )
     kept = GaugeMetricFamily(

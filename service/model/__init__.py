@@ -1,1 +1,1 @@
-"""The ids, clocks and errors that several subjects share."""
+"""The clocks, errors and other basic types that several packages share."""

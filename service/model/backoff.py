@@ -1,4 +1,4 @@
-"""The delay before the next attempt."""
+"""Delays before further attempts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class BackOff:
 
     def delay(self, attempt: int, rng: Random) -> timedelta:
         """Returns the delay after attempt `attempt` (1 is the first) failed."""
-        # The exponent is bounded because a float overflows at 2**1024.
+        # The exponent is limited, because a float overflows at 2**1024.
         full = min(self.most, self.first * self.factor ** min(max(attempt, 1) - 1, 64))
         return timedelta(seconds=full * (0.5 + rng.random() / 2))

@@ -1,4 +1,5 @@
-"""A bounded pool of threads, each of which waits for a table, a cluster or the database."""
+"""A pool with a limited number of threads. Its threads spend most of their time waiting for storage, a cluster or the
+database."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-# Waiting items per thread, enough to keep the thread busy for the next moments.
+# Number of waiting items for each thread, enough to keep the thread busy for the next moments.
 _WAITING = 15
-# Items run one at a time while they only compute, because more threads would not be faster, and would slow down calls.
-# An item that has waited longer than this for its turn begins anyway: the running one probably waits for storage.
+# Items run one at a time as long as they only compute, because more threads would not be faster, and would slow down
+# calls. An item that has waited for this long begins anyway: the running item probably waits for storage.
 _TURN_SECONDS = 0.02
 
 
 class BoundedPool(Generic[Item]):
-    """Works on at most `size` items at once. `work` must not raise, and must limit its own time; it may return parts of
-    the item that are still to be done, each as an item of its own. `keys` returns the tables that an item is about.
+    """Works on at most `size` items at the same time. `work` must not raise, and must limit its own time. `work` may
+    return the unfinished parts of an item, each as an item of its own. `keys` returns the tables that an item is about.
     `on_idle` is called when no item waits for a thread."""
 
     def __init__(
@@ -40,13 +41,13 @@ class BoundedPool(Generic[Item]):
 
     @property
     def busy(self) -> frozenset[str]:
-        """The keys of all items that wait or are worked on."""
+        """The keys of all items that wait or run."""
         with self._guard:
             return frozenset(self._busy)
 
     @property
     def capacity(self) -> int:
-        """The number of further keys that keep the pool busy for the next moments."""
+        """The number of further keys that the pool can take. So many items keep the pool busy for the next moments."""
         with self._guard:
             return max(0, (1 + _WAITING) * self._size - len(self._busy))
 
@@ -56,7 +57,7 @@ class BoundedPool(Generic[Item]):
         self._threads.submit(self._run, item)
 
     def wait(self, seconds: float) -> bool:
-        """Waits until all items are done; returns False if that took longer than `seconds`."""
+        """Waits until all items are done. Returns False if the wait has lasted `seconds`."""
         with self._guard:
             return self._guard.wait_for(lambda: not self._busy, seconds)
 

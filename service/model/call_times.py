@@ -1,4 +1,4 @@
-"""The parts of the time that a call takes, which its answer names in the header `Server-Timing`."""
+"""The time that a call takes, in parts. The answer names them in the header `Server-Timing`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CallTimes:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Measures the thread that answers the call. What came before it was waiting."""
+        """Measures the time in the thread that answers the call. The time before that counts as waiting."""
         on_processor = time.thread_time()
         self._parts = {"wait": time.perf_counter() - self._began, "database": 0.0}
         try:
@@ -35,12 +35,12 @@ class CallTimes:
                 self._parts["database"] += time.perf_counter() - began
 
     def header(self) -> str:
-        """Returns the parts that were measured and the total, in milliseconds. `cpu` and `database` are parts of what
-        remains of `total` after `wait`."""
+        """Returns the measured parts and the total, in milliseconds. `total` without `wait` includes `cpu` and
+        `database`."""
         parts = {**self._parts, "total": time.perf_counter() - self._began}
         return ", ".join(f"{name};dur={1000 * seconds:.1f}" for name, seconds in parts.items())
 
 
-# The threads in which calls of the API run inherit this variable.
+# The threads that run calls of the API inherit this variable.
 current: ContextVar[CallTimes | None] = ContextVar("call_times", default=None)
 """The times of the current call."""

@@ -1,5 +1,5 @@
-"""Lets longer work of this process give way to calls. Python runs one thread at a time, and a thread that answers a
-call gives up its turn at each row that it reads, so beside a computing thread it would wait again and again."""
+"""Lets longer work of this process give way to calls. Python runs only one thread at a time. A thread that answers a
+call lets other threads run at each row that it reads. If another thread computes, the call would wait at each row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_SECONDS = 0.5
 
 
 class Calls:
-    """The calls that are being answered."""
+    """Knows whether calls are being answered now."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,13 +41,14 @@ class Calls:
                     self._none.set()
 
     def give_way(self, seconds: float) -> None:
-        """Waits until no call is being answered, at most for `seconds`. Returns at once if this thread answers one."""
+        """Waits until no call is being answered, but at most for `seconds`. Returns at once if this thread itself
+        answers a call."""
         if not self._none.is_set() and not getattr(self._here, "answers", False):
             self._none.wait(seconds)
 
     def giving_way(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yields the items, and gives way between every hundred of them, for half a second in all. For as long a call
-        waits in vain if it waits for a lock of the caller."""
+        """Yields the items, and gives way after every hundred of them, for at most half a second in all. The limit is
+        needed because a call may wait for a lock of the caller: then neither can go on until that time is over."""
         left = _MOST_SECONDS
         for number, item in enumerate(items, 1):
             yield item

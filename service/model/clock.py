@@ -1,4 +1,4 @@
-"""The clocks. Code that depends on the time gets a clock as argument, so that tests can control it."""
+"""The clocks. Code that depends on the time gets a clock as argument, so that tests can control the time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 Clock = Callable[[], datetime]
 
-# The limit must be well below 20 %, because a worker considers its lease lost after 80 % of its time, and the lease
-# must not expire before.
+# The limit must be well below 20 %. A worker considers its lease lost after 80 % of the lease's time, and the service
+# must not end the lease before that.
 _MOST_CORRECTION = 0.1
 
 
@@ -21,28 +21,28 @@ def utc_now() -> datetime:
 
 
 def elapsed() -> float:
-    """Returns seconds since some moment in the past. The value does not change when the clock is set. Time for which
-    the machine was suspended counts if the system can measure it."""
+    """Returns the seconds since some moment in the past. Setting the system's clock does not change the value. Time
+    during which the machine was suspended counts, if the system can measure it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The time of the service, and the time of the clock that it follows, both at the same moment."""
+    """The time of the service, and the time of the reference clock at the same moment."""
 
     at: datetime
     reference_at: datetime
 
 
 class SteadyClock:
-    """The time of the service, for everything that it plans, leases and records. Thread-safe.
+    """The clock of the service, for everything that the service plans, leases and records. Thread-safe.
 
     The clock follows a reference clock without jumps: it advances by the elapsed time, corrected by at most a tenth of
-    that. So if the reference is set by an hour, nothing is due an hour early or late; intervals are up to a tenth
-    shorter or longer until both clocks agree again.
+    the elapsed time. So nothing is due an hour early or late if somebody changes the reference by an hour. Intervals
+    are up to a tenth shorter or longer until both clocks agree again.
 
-    The clock continues from its `last` reading, which an earlier process has stored. The time since then comes from the
-    reference; if the reference was set back meanwhile, it counts as zero.
+    The clock continues from its `last` reading, which an earlier process has stored. The reference says how much time
+    has passed since that reading; if the reference was set back meanwhile, no time has passed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SteadyClock:
         now = reference()
         last = last or ClockReading(now, now)
         self._start = last.at
-        # A float, because a datetime would lose the fractions of microseconds between two calls.
+        # A float is used, because a datetime would lose the fractions of microseconds between two calls.
         self._seconds = 0.0
         self._advance(max(0.0, (now - last.reference_at).total_seconds()), now)
 

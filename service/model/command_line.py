@@ -1,4 +1,4 @@
-"""Lines for a shell that call the command line of this product, to be pasted as they are."""
+"""Lines for a shell that call the command line of this product. A user can paste them unchanged."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Choice:
 
 
 def line(*words: str | Choice | tuple[str | Choice, ...]) -> str:
-    """Returns the line of these words. A word may consist of parts. Everything but a `Choice` is quoted, since ids and
-    names may contain any character."""
+    """Returns the line of these words. A word may consist of several parts. All parts except a `Choice` are quoted,
+    because ids and names may contain any character."""
     return " ".join(["groundskeeper", *map(_shown, words)])
 
 
 def assigned(name: str, value: object) -> str:
-    """Returns `name=value` in the form that the commands accept: the value as JSON, or as text that is not JSON."""
+    """Returns `name=value` in the form that the commands accept: the value is JSON, or a text that is not JSON."""
     if isinstance(value, str) and not _is_json(value):
         return f"{name}={value}"
     return f"{name}={json.dumps(value, ensure_ascii=False)}"
@@ -43,7 +43,7 @@ def _shown(word: str | Choice | tuple[str | Choice, ...]) -> str:
     return f"<{word.name}>" if isinstance(word, Choice) else "".join(map(_shown, word))
 
 
-# The lines for thousands of tables have most words in common.
+# The cache saves time, because the lines for thousands of tables have most words in common.
 @lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
     if text.isprintable():

@@ -1,5 +1,5 @@
-"""The hierarchy of errors. Each type names what happened; `detail` says why in this case, `hint` what to do about it.
-HTTP status codes are not known here: `service.api.statuses` maps the types to them.
+"""The hierarchy of errors. The type of an error says what happened, `detail` describes this case, and `hint` says what
+to do. Errors have no HTTP status here: `service.api.statuses` maps the types to statuses.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ class GroundskeeperError(Exception):
     """Base of all errors that a user may see.
 
     `extensions` are further members of the problem document (RFC 9457, section 3.2), such as counts or the id of the
-    conflicting row. Every type says `why` it occurs, and has an example: the detail of one case and its extensions.
+    conflicting row. For every type, `why` explains its causes, and an example has the detail and extensions of one
+    case.
     """
 
     type = "internal-error"
     title = "Something went wrong inside Groundskeeper"
     hint = "Check the service's log, and report the error if it happens again."
     why = (
-        "The service met an error that it does not expect. The cause is in the service's log and not in the answer,"
-        " because it might contain secrets."
+        "An unexpected error occurred in the service. The service's log has the cause. The answer does not have the"
+        " cause, because it might contain secrets."
     )
     example = "Something went wrong inside Groundskeeper"
     example_members: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, *, like: ErrorOfJobs | None = None) -> None:
-        """`like` has the texts that the class does not declare itself, for an error that jobs report, too."""
+        """`like` is the same error of jobs, for an error that jobs report, too. Texts that the class does not declare
+        come from there."""
         for text in _TEXTS if like else ():
             if text not in vars(cls):
                 setattr(cls, text, getattr(like, text))
@@ -44,7 +46,8 @@ class GroundskeeperError(Exception):
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
     ) -> None:
-        # The text is shown, stored, sent in events and logged, and may come from a library, a table or a storage.
+        # Secrets must not remain in the text: it is shown, stored, sent in events and logged, and may come from a
+        # library, a table or a storage.
         self.detail = _storable(redacted(detail))
         super().__init__(self.detail or self.title)
         self.hint = self.hint if hint is None else hint
@@ -55,7 +58,8 @@ class GroundskeeperError(Exception):
 
 
 def _storable(detail: str) -> str:
-    """Returns the text without characters that a database refuses, which a quoted name from a table may have."""
+    """Returns the text without characters that a database refuses. A name from a table in the text may have such
+    characters."""
     return detail.replace("\0", "").encode(errors="replace").decode()[:_MAX_DETAIL]
 
 
@@ -98,8 +102,8 @@ class RouteNotFoundError(NotFoundError):
     title = "No resource has this address"
     hint = "The API documentation at /docs lists all addresses."
     why = (
-        "No resource has exactly this address. Every path has one spelling only: with a slash at the end it is "
-        "another path."
+        "No resource has exactly this address. Every path has only one spelling: with a slash at its end, a path is"
+        " another path."
     )
     example = "GET /v1/tables/"
 
@@ -160,8 +164,8 @@ class BodyNotJsonError(InvalidError):
     title = "The body of this request is not JSON"
     hint = "Look at the character that the detail names; a comma, a quote or a bracket is often missing just before it."
     why = (
-        "The body has to be one JSON document (RFC 8259) in UTF-8: without comments, and without a comma after the last"
-        " member. Numbers with thousands of digits and very deep nesting are refused, too."
+        "The body has to be one JSON document (RFC 8259) in UTF-8, without comments, and without a comma after the last"
+        " member. The service also refuses numbers with thousands of digits and very deep nesting."
     )
     example = "the body of the request is not JSON: Expecting value, at character 18"
     example_members: ClassVar[Mapping[str, Any]] = {
@@ -181,7 +185,7 @@ class UnauthenticatedError(GroundskeeperError):
         " `groundskeeper token create` creates a token."
     )
     why = (
-        "Tokens exist, so every call needs one. The call had none, or the token is mistyped, has expired or was"
+        "Tokens exist, so every call needs a token. The call had none; or the token is mistyped, has expired or was"
         " revoked; or the session of the cookie has ended."
     )
     example = "The token is not valid."
@@ -203,7 +207,7 @@ class MethodNotAllowedError(GroundskeeperError):
     title = "This address does not support this method"
     hint = "The header `Allow` lists the supported methods."
     why = (
-        "The address exists, but not for this method of HTTP: a list is read by GET and added to by POST, for example."
+        "The address exists, but not for this method of HTTP. For example, GET reads a list, and POST adds to the list."
     )
     example = "PUT /v1/tables"
 
@@ -232,8 +236,8 @@ class DatabaseUnavailableError(GroundskeeperError):
     title = "The service's database cannot be used"
     hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
     why = (
-        "The database refuses connections, does not answer in time, is full, or its files are not where they were "
-        "opened. The failed call has changed nothing."
+        "The database refuses connections, does not answer in time, or is full; or its files were moved while they were"
+        " open. The failed call has changed nothing."
     )
     example = "connection to server at 10.0.0.7, port 5432 failed"
 
@@ -241,9 +245,11 @@ class DatabaseUnavailableError(GroundskeeperError):
 class DatabaseDamagedError(DatabaseUnavailableError):
     type = "database-damaged"
     title = "The service's database is damaged"
-    hint = "Stop the service, and restore the database from a backup, or what `sqlite3 FILE .recover` can read of it."
+    hint = (
+        "Stop the service. Restore the database from a backup, or restore what `sqlite3 FILE .recover` can still read."
+    )
     why = (
-        "The database found its own file to be inconsistent: the disk is failing, or the file was copied or changed"
+        "The database found that its own file is inconsistent: the disk is failing, or the file was copied or changed"
         " while the service was running."
     )
     example = "database disk image is malformed"
@@ -262,12 +268,12 @@ class NotReadyError(GroundskeeperError):
 
 class FleetUnavailableError(GroundskeeperError):
     type = "fleet-unavailable"
-    title = "The process for all tables gives no answer"
-    hint = "Try again in a moment. If it lasts, see the service's log, and whether the machine has enough memory."
+    title = "The process for answers about all tables does not answer"
+    hint = "Try again in a moment. If the problem lasts, check the service's log and the machine's memory."
     why = (
-        "A service with more than 500 tables has one more process, for the overview, problems, decisions, forecasts and"
-        " the metrics. That process has ended, perhaps because memory ran out, and is started again; or no answer"
-        " came within a minute."
+        "A service with more than 500 tables has another process, which computes the overview, problems, decisions,"
+        " forecasts and metrics. This process has ended, perhaps because memory ran out, and is started again; or it"
+        " did not answer within a minute."
     )
     example = "The process that computes the answer ended twice."
 
@@ -277,7 +283,7 @@ class SettingsError(GroundskeeperError):
     title = "The service cannot start with these settings"
     hint = ""
     why = (
-        "A setting of the environment is missing, unknown or contradicts another one. The service does not start if "
-        "it would have to guess the meaning of a setting. Only the command line shows this problem."
+        "A setting in the environment is missing or unknown, or contradicts another one. The service does not guess the"
+        " meaning of a setting, so it does not start. Only the command line shows this problem."
     )
     example = "GROUNDSKEEPER_POLL_SECONDS: must be greater than 0"

@@ -1,4 +1,4 @@
-"""The ways to start a Flink job again after it was stopped for a job."""
+"""The ways in which a Flink job can start again after it was stopped for a job of this service."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from service.model.errors import ConflictError
 class FlinkRestart(StrEnum):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    A job with a bucket index reads the file groups from the table when it starts. The state of a job with another index
-    may hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
+    A Flink job with a bucket index reads the file groups from the table when it starts. If the index is another one,
+    the state of the Flink job may contain the file group of each key (`FLINK_STATE`, the default). Such a Flink job has
+    to start without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
@@ -22,13 +23,13 @@ class FlinkStateReturnsError(ConflictError):
     type = "flink-state-returns"
     title = "The Flink job with its state would write to file groups that are replaced now"
     hint = (
-        "The state of a Flink job may hold the file group of each key, unless the table has a bucket index. Start the"
-        ' job without its state afterwards, and confirm that with `{"restart": "without-state"}`. If its writers do use'
-        " a bucket index, declare `index` for the table (PATCH /v1/tables/{id})."
+        'Start the Flink job without its state afterwards, and confirm that with `{"restart": "without-state"}`. If the'
+        " writers of the table do use a bucket index, declare `index` for the table (PATCH /v1/tables/{id}): then the"
+        " state contains no file groups."
     )
     why = (
-        "The state of a Flink job says which file group a key is in, where the index is `FLINK_STATE`, Flink's default."
-        " The waiting job replaces file groups, and a savepoint or checkpoint would bring the old ones back: Hudi"
-        " commits what is written to them, and no reader sees it."
+        "The state of a Flink job contains the file group of each key if the index is `FLINK_STATE`, Flink's default."
+        " The waiting job replaces file groups. A Flink job from a savepoint or checkpoint would write to the old file"
+        " groups: Hudi commits these rows, but no reader sees them."
     )
     example = "s3a://lake/orders has no declared bucket index."

@@ -21,7 +21,7 @@ def size(number: float) -> str:
 
 
 def duration(span: timedelta | float) -> str:
-    """Formats a timedelta, or seconds, rounded down to the leading unit."""
+    """Formats a timedelta, or a number of seconds, rounded down to whole units of its largest unit."""
     seconds = int(span.total_seconds() if isinstance(span, timedelta) else span)
     for unit, length in _LENGTHS.items():
         if seconds >= 2 * length or (seconds == length):
@@ -31,8 +31,7 @@ def duration(span: timedelta | float) -> str:
 
 
 def steady_for(seconds: float) -> float:
-    """Returns the seconds after which the text of `duration` changes, for a time that has lasted `seconds` and goes
-    on."""
+    """Returns the seconds until the text of `duration` changes, for a time that has lasted `seconds` until now."""
     if seconds < 0:
         return 1 - seconds
     whole = int(seconds)

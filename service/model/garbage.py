@@ -1,4 +1,4 @@
-"""The garbage collector of processes that keep thousands of tables."""
+"""Settings of the garbage collector, for processes with data of thousands of tables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import gc
 
 
 def collect_seldom() -> None:
-    """Lets the garbage collector run seldom, and never over what exists by now: imported modules stay until the end,
-    and a full collection would traverse them several times a minute, for 0.1 s in which no thread runs.
+    """Lets the garbage collector run seldom, and never over the objects that exist now. Imported modules stay until the
+    process ends. A full collection would traverse them several times a minute, and no thread runs in these 0.1 s.
 
-    Searching lists of thousands of tables for cycles took a third of the time with Python's thresholds. The second
-    generation covers a quarter of a million new objects: a million took 0.2 s, for which all calls waited."""
+    The search for cycles in lists of thousands of tables took a third of the time with Python's own thresholds. The
+    second generation covers a quarter of a million new objects. If it covered a million, a collection would take 0.2 s,
+    during which all calls would wait."""
     gc.freeze()
     gc.set_threshold(10_000, 25, 200)

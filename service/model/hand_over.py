@@ -1,7 +1,7 @@
 """The hand-over of a job: the job waits until the table's writers have stopped, and then continues.
 
-A Flink job must not run while file groups are replaced, because it remembers the old ones for as long as it runs; and
-between two checkpoints nothing on the table shows that it is running.
+A Flink job must not run while file groups are replaced, because it remembers the old file groups for as long as it
+runs. Between two checkpoints, nothing on the table shows that the Flink job is running.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class HandOverState(StrEnum):
 class FlinkStop:
     """Progress of the service in stopping a Flink job.
 
-    `trigger_id` identifies the stop. The service chooses the id before it requests the stop, so a replica that
-    continues requests the same stop. `ended_at` is when the job was found to have ended; `savepoint` is the one that
-    this stop created.
+    `trigger_id` identifies the stop. The service chooses the id before it requests the stop, so that another replica
+    that continues requests the same stop. `ended_at` is the time at which the service found that the Flink job had
+    ended. `savepoint` is the savepoint that this stop created.
     """
 
     job_id: str
@@ -44,7 +44,8 @@ class FlinkStop:
 
 @dataclass(frozen=True)
 class HandOver(JsonMapped):
-    """State of a hand-over. `since` is when the state began. Until `claimed_until` no other replica continues it."""
+    """State of a hand-over. `since` is the time at which the state began. Another replica may continue the hand-over
+    only after `claimed_until`."""
 
     state: Annotated[
         HandOverState,
@@ -54,10 +55,12 @@ class HandOver(JsonMapped):
         ),
     ]
     since: datetime
-    deadline: Annotated[datetime, Spec("If the writers are not stopped by then, the job fails without any change")]
-    by: Annotated[str | None, Spec("The caller that stopped them, or `groundskeeper`", examples=("groundskeeper",))] = (
-        None
-    )
+    deadline: Annotated[
+        datetime, Spec("If the writers are not stopped until this time, the job fails without any change")
+    ]
+    by: Annotated[
+        str | None, Spec("The caller that stopped the writers, or `groundskeeper`", examples=("groundskeeper",))
+    ] = None
     savepoint: Annotated[
         str | None,
         Spec("The savepoint with which the Flink job was stopped", examples=("s3://lake/savepoints/savepoint-1f2e3d",)),
@@ -67,28 +70,26 @@ class HandOver(JsonMapped):
     ] = ""
     flink: FlinkStop | None = None
     claimed_until: datetime | None = None
-    restart: Annotated[FlinkRestart, Spec("How Flink has to be started afterwards", examples=("from-savepoint",))] = (
-        FlinkRestart.FROM_SAVEPOINT
-    )
+    restart: Annotated[
+        FlinkRestart, Spec("The way in which Flink has to be started afterwards", examples=("from-savepoint",))
+    ] = FlinkRestart.FROM_SAVEPOINT
 
     def evolve(self, **changes: Any) -> HandOver:
         return dataclasses.replace(self, **changes)
 
     def what_to_do(self, job_id: str, table_id: str, *, is_over: bool) -> str:
-        """Returns instructions for the operator. `is_over` says that the job has committed or ended."""
+        """Returns instructions for the operator. `is_over` says whether the job has committed or ended."""
         match self.state:
             case HandOverState.EXPIRED:
-                return (
-                    "Nothing: the job was given up, and nothing has changed. The Flink job may keep running as it is."
-                )
+                return "There is nothing to do: the job was given up and has changed nothing. The Flink job may go on."
             case HandOverState.STOPPED if is_over and self.restart is FlinkRestart.WITHOUT_STATE:
                 savepoint = f" ({self.savepoint})" if self.savepoint else ""
                 return (
-                    f"Start the Flink job without the state that it had, not from its savepoint{savepoint} or a"
-                    " checkpoint: they hold file groups that no longer exist. Use the options that GET"
-                    f" /v1/tables/{table_id}/writer-options?engine=flink returns now; index.bootstrap.enabled=true"
-                    " among them loads the new file groups from the table. The source's offsets are in the old state"
-                    " as well: let the source begin where the old job stopped, or earlier."
+                    f"Start the Flink job without its old state. Do not start it from its savepoint{savepoint} or a"
+                    " checkpoint, because they contain file groups that no longer exist. Use the options that GET"
+                    f" /v1/tables/{table_id}/writer-options?engine=flink returns now. The option"
+                    " index.bootstrap.enabled=true loads the new file groups from the table. The old state also"
+                    " contains the source's offsets, so let the source begin where the old job stopped, or earlier."
                 )
             case HandOverState.STOPPED if is_over:
                 origin = f"from the savepoint {self.savepoint}" if self.savepoint else "from its last savepoint"
@@ -105,14 +106,14 @@ class HandOver(JsonMapped):
         if self.restart is FlinkRestart.WITHOUT_STATE:
             body = '{"restart": "without-state"}'
             more = (
-                " This confirms that the Flink job will be started without its state afterwards: the table has no"
-                " declared bucket index, so that state may hold the file groups that this job replaces. Note the"
-                " source's offsets when you stop it."
+                " The call confirms that the Flink job will be started without its state afterwards: the table has no"
+                " declared bucket index, so the state may contain file groups that this job replaces. Note the source's"
+                " offsets when you stop the Flink job."
             )
         return (
             "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
             f" /v1/jobs/{job_id}/writers-stopped {body}, before {self.deadline.isoformat()}.{more} If the table is"
-            f" registered with `writers.flink`{' and its `restart`' if more else ''}, the service does all of this"
+            f" registered with `writers.flink`{' and its `restart`' if more else ''}, the service does all of this by"
             " itself."
         )
 

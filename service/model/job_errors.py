@@ -1,4 +1,4 @@
-"""Errors of jobs and of incidents, which hold jobs up."""
+"""Errors of jobs, and of incidents, which prevent jobs."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class JobConflictError(ConflictError):
     title = "This job conflicts with another active job of the table"
     hint = "Wait for that job (`job_id`) to end, or cancel it first."
     why = (
-        "On one table at most one job of each kind is active, and at most one of those that replace file groups, such"
-        " as compaction, clustering and expansion: they would undo each other's work."
+        "A table can have one active job of each kind. In addition, only one active job may replace file groups, as a"
+        " compaction, a clustering or an expansion does, because two such jobs would undo each other's work."
     )
     example = "Job job_4be1c0d2f6a89b37 (compaction) is running."
     example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
 
 
 class IncidentOpenError(ConflictError):
-    """`extensions["incident_ids"]` are those that prevent the job."""
+    """`extensions["incident_ids"]` are the ids of the incidents that prevent the job."""
 
     type = "incident-open"
     title = "Rows of the table are misplaced, and this job might delete what their repair needs"
     hint = "Run a `repair` job first, or close the incidents (POST /v1/incidents/{id}/close) if nothing is wrong."
     why = (
-        "A commit wrote rows to file groups that had been replaced, where no reader sees them. Cleaning, archival and"
-        " some other jobs would delete the files from which a repair brings them back."
+        "A commit wrote rows to file groups that had been replaced, where no reader sees these rows. A repair brings"
+        " the rows back from the files, and cleaning, archival and some other jobs would delete these files."
     )
     example = "1 incident of this table is open."
     example_members: ClassVar[Mapping[str, Any]] = {"incident_ids": ["inc_8c1d0e5f2a7b4963"]}
@@ -70,8 +70,8 @@ class JobNotWaitingError(ConflictError):
     title = "This job is not waiting for writers to be stopped"
     hint = "GET /v1/jobs/{id} shows its state, and `hand_over` whether it waits."
     why = (
-        "A confirmation that writers were stopped counts only for a job that waits for that. This job has gone on"
-        " meanwhile, has ended, or never needed a confirmation."
+        "Only a job that waits until the writers are stopped accepts a confirmation. This job has continued meanwhile,"
+        " has ended, or never needed a confirmation."
     )
     example = "job_4be1c0d2f6a89b37 is running."
 
@@ -94,7 +94,7 @@ class JobNotCancellableError(ConflictError):
     type = "job-already-ended"
     title = "The job has already ended"
     hint = "Only queued, leased and running jobs can be cancelled."
-    why = "The job succeeded, failed or was cancelled before this call; what it committed stays."
+    why = "The job succeeded, failed or was cancelled before this call. The commits of the job stay."
     example = "job_4be1c0d2f6a89b37 is succeeded."
 
 

@@ -1,4 +1,4 @@
-"""Addresses of this machine."""
+"""Recognizes addresses of this machine."""
 
 from __future__ import annotations
 

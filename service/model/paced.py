@@ -1,4 +1,4 @@
-"""A value that is costly to compute, shared by all callers that need it within about a second."""
+"""A value whose computation is costly. All callers that need the value within about a second share it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SECOND = 1.0
 
 class Paced(Generic[_Value]):
     """Computes the value in a thread of its own, so that no thread of the calls is occupied. Thread-safe. A value is
-    kept for `rest(seconds)`, where `seconds` is the time that its computation took. For `beyond` seconds after that,
-    callers get it while the next one is computed."""
+    kept for `rest(seconds)`, where `seconds` is the duration of its computation. For `beyond` seconds after that,
+    callers still get the old value while the next one is computed."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Paced(Generic[_Value]):
         self._stands_until = 0.0
 
     def latest(self) -> Future[_Value]:
-        """Returns the present value, or the one that is being computed."""
+        """Returns the present value, or the value that is being computed."""
         now = time.monotonic()
         with self._guard:
             if self._latest is None or (self._latest.done() and now >= self._stands_until):

@@ -1,4 +1,4 @@
-"""Files that only their owner may read and write, whatever the umask. The folder is left as it is."""
+"""Files that only their owner may read and write, with any umask. The rights of the folder are not changed."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def create(path: Path, content: bytes = b"") -> None:
 
 
 def tighten(path: Path) -> None:
-    """Removes the rights of group and others from a file, if it exists. Logs a warning if that is not possible, for
-    example because another user owns the file."""
+    """Removes the rights of group and others from a file, if the file exists. Logs a warning if that is not possible,
+    for example because another user owns the file."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & ~MODE:
@@ -44,4 +44,4 @@ def tighten(path: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        log.warning("%s cannot be kept from other users: %s", path, error.strerror)
+        log.warning("%s cannot be protected from other users: %s", path, error.strerror)

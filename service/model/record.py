@@ -1,4 +1,4 @@
-"""Dataclasses for rows of the database: each field has the name of its column."""
+"""Dataclasses for rows of the database. Each field has the name of its column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Row(Protocol):
 
 @dataclass(frozen=True)
 class Record:
-    """The base of such dataclasses. Annotations are read at run time."""
+    """The base of these dataclasses. Annotations are read at run time."""
 
     def to_row(self, *without: str) -> dict[str, Any]:
         """Returns the values of the columns, except those in `without`. Objects, enums and lists become JSON."""
@@ -45,8 +45,8 @@ class Record:
 
 
 def made(kind: type[T], /, **values: Any) -> T:
-    """Makes an instance of a frozen dataclass without its initializer, which takes long where millions are made.
-    `values` must have each field without a default, and each whose default comes from a factory."""
+    """Makes an instance of a frozen dataclass without a call of its initializer, which would take long for millions of
+    instances. `values` must have each field without a default, and each field whose default comes from a factory."""
     new = kind.__new__(kind)
     new.__dict__.update(values)
     return new

@@ -8,8 +8,8 @@ from jobs.redaction import MASK
 
 
 def shown_url(url: str) -> str:
-    """Returns the URL without its path, which in a URL of a chat service is the credential. The URL of a Kafka topic is
-    returned whole."""
+    """Returns the URL without its path, because the path of a chat service's URL is a credential. The URL of a Kafka
+    topic is returned unchanged."""
     split = urlsplit(url)
     # The scheme may have a prefix, such as `openlineage+`.
     if split.scheme.rpartition("+")[2] not in ("http", "https") or (split.path in ("", "/") and not split.query):

@@ -1,4 +1,4 @@
-"""Errors of paths and of their storage, and of reading a table there."""
+"""Errors of paths, of storages, and of reading a table from a storage."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from service.model.errors import GroundskeeperError, InvalidError
 class PathNotFoundError(InvalidError):
     type = "path-not-found"
     title = "The path does not exist, or the service cannot read it"
-    hint = "Check the spelling, and that the service has the storage options to read it."
+    hint = "Check the spelling of the path, and that the service has the storage options that it needs."
     why = (
-        "The path does not exist, or the account of the service may not list the folder above it: some storages answer"
-        " both cases alike."
+        "The path does not exist, or the account of the service may not list the folder above it. Some storages give"
+        " the same answer in both cases."
     )
     example = "/data/trips does not exist"
 
@@ -41,7 +41,7 @@ class StorageError(GroundskeeperError):
 class PathOutsideTableError(StorageError, like=table_errors.PathOutsideTableError):
     type = "path-outside-table"
     title = "A path of the table leads out of it"
-    hint = "A link or a property of the table leads out of it, and is not followed. See who wrote it."
+    hint = "The service does not follow this link or property. Find out who wrote it."
 
 
 class ReadTimedOutError(StorageError):
@@ -49,8 +49,8 @@ class ReadTimedOutError(StorageError):
     title = "Reading the table took too long"
     hint = "Check the storage. A registered table is polled again, at growing intervals while the failure lasts."
     why = (
-        "A read of the table, of its listings or its timeline, took longer than its limit and was ended. The usual "
-        "cause is a storage that does not answer, or a folder with very many files."
+        "A read of the table's folders or timeline took longer than its time limit and was ended. The usual cause is a"
+        " storage that does not answer, or a folder with very many files."
     )
     example = "Reading the table took longer than 30 seconds."
 
@@ -58,10 +58,10 @@ class ReadTimedOutError(StorageError):
 class ReaderCrashedError(StorageError):
     type = "table-not-readable"
     title = "Reading the table ended the process that read it"
-    hint = "A file of the table is damaged or malicious: see which program wrote the newest files below `.hoodie`."
+    hint = "A file of the table is damaged or malicious. Find out which program wrote the newest files below `.hoodie`."
     why = (
-        "Files of tables are parsed in processes of their own, because their bytes may come from anybody. The process"
-        " that read this table crashed, or reached its limit of memory."
+        "Files of tables are parsed in separate processes, because anybody may have written the files. The process that"
+        " read this table crashed, or reached its limit of memory."
     )
     example = "The process that read the table ended by SIGKILL."
 
@@ -69,7 +69,7 @@ class ReaderCrashedError(StorageError):
 class PollFailedError(StorageError):
     type = "look-failed"
     title = "The poll of the table failed"
-    hint = "See the service's log. The table is polled again, at growing intervals while the failure lasts."
+    hint = "Read the service's log. The table is polled again, at growing intervals while the failure lasts."
     why = "The poll of the table's timeline ended with an unexpected error, which is a fault of Groundskeeper."
     example = "KeyError"
 
@@ -77,8 +77,8 @@ class PollFailedError(StorageError):
 class FileDamagedError(StorageError, like=table_errors.DamagedFileError):
     title = "A file of the table is damaged"
     hint = (
-        "Run a diagnosis, which names each damaged file of the timeline and the job that cures it. Or put the file back"
-        " from a copy; the next poll finds it."
+        "Run a diagnosis: it names each damaged file of the timeline and the job that cures the damage. Or restore the"
+        " file from a copy; the next poll reads it."
     )
     example = "/data/trips/.hoodie/timeline/20260101120000000_20260101120001000.deltacommit is damaged: EOFError"
 
@@ -86,8 +86,8 @@ class FileDamagedError(StorageError, like=table_errors.DamagedFileError):
 class ReadersBusyError(GroundskeeperError):
     type = "too-many-reads"
     title = "Too many tables are being read at this moment"
-    hint = "Try again in a moment. If it lasts, look for tables on storage that does not answer."
-    why = "Tables are read by a limited number of processes. All of them are busy, and the queue for them is full."
+    hint = "Try again in a moment. If the problem lasts, look for tables on a storage that does not answer."
+    why = "A limited number of processes reads tables. All of them are busy, and the queue for them is full."
     example = "Too many tables are being read at this moment"
 
 
@@ -95,8 +95,8 @@ class StorageLoginError(StorageError, like=storage_errors.StorageLoginError):
     type = "storage-login-failed"
     title = "The service has no valid login for the table's storage"
     hint = (
-        "Give it credentials that are valid now: access keys in GROUNDSKEEPER_STORAGE_OPTIONS or in the environment, a"
-        " role of its machine, or a keytab (KRB5_CLIENT_KTNAME) or ticket (KRB5CCNAME) as in the guide to storage."
+        "Give the service valid credentials: access keys in GROUNDSKEEPER_STORAGE_OPTIONS or in the environment, a role"
+        " of its machine, or a keytab (KRB5_CLIENT_KTNAME) or ticket (KRB5CCNAME). The guide to storage describes them."
     )
 
 

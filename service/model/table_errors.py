@@ -1,4 +1,4 @@
-"""Errors of tables and their registration, and of their locks and Flink jobs."""
+"""Errors of tables, of their registration, of their locks, and of their Flink jobs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class CallbackUnknownTableError(NotFoundError):
     title = "No table is registered with the base path of this callback"
     hint = "Register the table (POST /v1/tables; GET lists base paths), or switch off the writer's callback."
     why = (
-        "A writer reported a commit on a base path that no registered table has. The paths are compared after `..` "
-        "and links are resolved, so another spelling of the same path is not the cause."
+        "A writer reported a commit on a base path that no registered table has. The service resolves `..` and links"
+        " before it compares the paths, so another spelling of the same path is not the cause."
     )
     example = "No table is registered at s3a://lake/orders."
 
@@ -41,8 +41,8 @@ class SnapshotNotTakenError(NotFoundError):
     title = "No poll of the table has succeeded yet"
     hint = "The first poll follows the registration within moments. `groundskeeper problems` shows why polls fail."
     why = (
-        "The state of a table is that of its last successful poll, and there has been none yet: the table was"
-        " registered a moment ago, or every poll has failed since."
+        "The state of a table comes from its last successful poll, and no poll has succeeded yet: the table was"
+        " registered a moment ago, or every poll has failed since then."
     )
     example = "Reading the table's storage failed: s3a://lake/orders: connection refused"
 
@@ -61,7 +61,7 @@ class OptionNotAllowedError(InvalidError, like=OPTION_NOT_ALLOWED):
 class LockUnavailableError(InvalidError, like=lock_errors.LockUnavailableError):
     type = "lock-unavailable"
     title = "No server of the table's lock can be reached"
-    hint = "See that it runs, and that its address is the one that the writers use. Then send the request again."
+    hint = "Check that the server runs, and that the writers use the same address. Then send the request again."
 
 
 class FlinkHostNotAllowedError(InvalidError):
@@ -69,11 +69,12 @@ class FlinkHostNotAllowedError(InvalidError):
     title = "The service may not call this Flink cluster"
     hint = (
         "An administrator can allow its host in GROUNDSKEEPER_FLINK_HOSTS (`host` or `host:port`, separated by commas)."
-        " Otherwise stop the Flink job yourself when a job waits for that, and POST /v1/jobs/{id}/writers-stopped."
+        " Otherwise stop the Flink job yourself when a job waits for its end, and POST /v1/jobs/{id}/writers-stopped."
     )
     why = (
-        "`writers.flink` asks the service to call the REST API of a Flink cluster, and the settings do not name its"
-        " host. Without such a list a registration could make the service call any address of its network."
+        "`writers.flink` makes the service call the REST API of a Flink cluster, and the settings do not allow the"
+        " cluster's host. Without a list of allowed hosts, a registration could make the service call any address of"
+        " its network."
     )
     example = "flink-jobmanager:8081 is not one of the allowed hosts."
 
@@ -102,8 +103,8 @@ class TableUnsupportedError(InvalidError):
     title = "Groundskeeper does not support this kind of Hudi table"
     hint = "Table versions 6, 8 and 9 with Parquet base files are supported."
     why = (
-        "The table has a version, a type, a file format or an index for which the services are not proved to keep "
-        "its rows correct."
+        "The table has a version, a type, a file format or an index for which it is not proved that the services keep"
+        " its rows correct."
     )
     example = "Table version 5"
 
@@ -113,8 +114,9 @@ class TableAlreadyRegisteredError(ConflictError):
     title = "A table with this base path is already registered"
     hint = "Use the registered table (`table_id`), or unregister it first."
     why = (
-        "A table is registered once. The base path is compared after `..` and links are resolved, so another spelling"
-        " is the same table. `table_id` is its id; PUT /v1/tables/by-path accepts the repetition."
+        "A table can be registered only once. The service resolves `..` and links before it compares base paths, so"
+        " another spelling means the same table. `table_id` is its id. PUT /v1/tables/by-path accepts a repeated"
+        " registration."
     )
     example = "/data/trips is registered as tbl_0f3c2a9d5e7b1c44."
     example_members: ClassVar[Mapping[str, Any]] = {"table_id": "tbl_0f3c2a9d5e7b1c44"}
@@ -133,8 +135,8 @@ class TableBusyError(ConflictError):
     title = "The table has active jobs"
     hint = "Wait for the jobs to end, or cancel them first."
     why = (
-        "A table with queued or running jobs cannot be unregistered, because a worker would go on changing it "
-        "unnoticed."
+        "A table with queued or running jobs cannot be unregistered, because a worker would continue to change the"
+        " table and nobody would notice."
     )
     example = "orders has 1 active job: job_4be1c0d2f6a89b37."
     example_members: ClassVar[Mapping[str, Any]] = {"job_ids": ["job_4be1c0d2f6a89b37"]}

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Time that a run may take in addition to its interval. A run that waits for a silent database ends earlier, by its own
-# time limits.
+# A run may take this time in addition to its interval. A run that waits for a database without an answer ends earlier,
+# because of its own time limits.
 _RUN_SECONDS = 60.0
 
 
@@ -30,8 +30,8 @@ class TaskHealth:
         self._tasks: dict[str, _Task] = {}
 
     def expect(self, name: str, seconds: float, *, first_after: float = 0.0) -> None:
-        """Expects from now on, or from `first_after` seconds on, that the task ends a run within twice its interval of
-        `seconds` and a minute."""
+        """Expects from now on, or from `first_after` seconds on, that the task runs at the interval `seconds`. The task
+        is late if no run ends within twice this interval and a minute."""
         with self._guard:
             self._tasks[name] = _Task(2 * seconds + _RUN_SECONDS, self._now() + first_after)
 

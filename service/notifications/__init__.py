@@ -1,1 +1,2 @@
-"""Notifications: which problems and failed jobs are reported to whom, in how many messages."""
+"""Notifications, which report problems and failed jobs to people. The settings of each say what is reported to whom,
+and in how many messages."""

@@ -1,8 +1,9 @@
 """Decides which messages a notification sends. No function has side effects.
 
-Problems of one kind, severity and error that are found together probably have one cause, so they are one alert with one
-message. Further problems join the alert for some minutes. If there are more messages than the limit allows, the last
-one sums up all the others. If the limit is used up, nothing is sent now; later rounds report what is then still true.
+Problems with the same kind, severity and error that are found at the same time probably have one cause. So they form
+one alert with one message, and further such problems join the alert for some minutes. If there are more messages than
+the limit allows, the last message sums up all the others. If the limit is used up, nothing is sent now: later rounds
+report the problems that are still open then.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ JOINS_FOR = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Facts:
-    """The state at `now`: `open` are all open problems, `reported` those that the notification has reported."""
+    """The state at `now`. `open` are all open problems, `reported` are the problems that the notification has
+    reported."""
 
     open: Mapping[str, HealthProblem]
     acknowledged: Mapping[str, Acknowledgement]
@@ -40,8 +42,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The messages to send and the changes to store. `waiting` counts the problems that are still to be reported;
-    `failures_wait` says that failed jobs are too."""
+    """The messages to send and the changes to store. `waiting` is the number of problems that will be reported later.
+    `failures_wait` says whether failed jobs will be reported later, too."""
 
     messages: Sequence[Message] = ()
     kept: Sequence[ReportedProblem] = ()
@@ -61,11 +63,11 @@ class Outcome:
 
 def compose(notification: Notification, facts: Facts) -> Outcome:
     risen = {each.problem_id for each in facts.reported if _begins_anew(each, facts)}
-    told = {each.problem_id for each in facts.reported} - risen
+    known_ids = {each.problem_id for each in facts.reported} - risen
     wanted = [
         problem
         for problem_id, problem in facts.open.items()
-        if problem_id not in facts.acknowledged and problem_id not in told and notification.wants(problem)
+        if problem_id not in facts.acknowledged and problem_id not in known_ids and notification.wants(problem)
     ]
     if notification.is_snoozed(facts.now):
         return Outcome(waiting=len(wanted), failures_wait=True)
@@ -80,7 +82,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     limited: list[Draft] = []
     (limited if Occasion.OPENED in notification.events else silent).extend(opened)
     if facts.target.keeps_alerts:
-        # Ends do not count, because such a target has to be told of every end.
+        # The ends of alerts do not count towards the limit, because such a target needs every end.
         free += ended
     elif Occasion.RESOLVED not in notification.events:
         silent += ended
@@ -119,8 +121,8 @@ def _cause(problem: HealthProblem) -> str:
 def _opened(
     notification: Notification, facts: Facts, fresh: Sequence[HealthProblem], risen: set[str]
 ) -> tuple[list[ReportedProblem], list[Draft]]:
-    """Returns the problems that join an alert without a message, and a draft for each alert that is new or whose number
-    of problems has doubled."""
+    """Returns the problems that join an alert without a message. Also returns a draft for each new alert, and for each
+    alert whose number of problems has doubled."""
     recent: dict[str, list[ReportedProblem]] = defaultdict(list)
     for each in facts.reported:
         # An acknowledged alert causes no further message.
@@ -165,8 +167,8 @@ def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
 
 
 def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft], list[ReportedProblem]]:
-    """Returns a draft for each alert whose open problems are all acknowledged now, if the target supports that; and the
-    problems that were acknowledged since the last round."""
+    """Returns a draft for each alert whose open problems are all acknowledged now, if the target supports
+    acknowledgements. Also returns the problems that were acknowledged since the last round."""
     drafts, recorded = [], []
     for alert, members in by_alert(facts.reported).items():
         new = [each for each in members if each.acknowledged_at is None and each.problem_id in facts.acknowledged]
@@ -208,7 +210,8 @@ def _failed(notification: Notification, facts: Facts) -> list[Draft]:
 
 
 def _limited(notification: Notification, drafts: list[Draft], budget: int, now: datetime) -> list[Draft]:
-    """Returns at most `budget` drafts, the most serious first; the last one sums up all the others."""
+    """Returns at most `budget` drafts, the most serious first. If there are more, the last draft sums up all the
+    others."""
     drafts = sorted(drafts, key=lambda each: RANKS[Severity(each.message.severity)])
     if len(drafts) <= budget:
         return drafts

@@ -1,4 +1,4 @@
-"""Makes the messages of alerts, which report that problems are open or resolved, or that jobs have failed."""
+"""Makes the messages of alerts. They report that problems are open or resolved, or that jobs have failed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Failure:
 
 @dataclass
 class Draft:
-    """A message that may still be merged with others, and the reported problems that it adds or removes."""
+    """A message that may still be merged with others, and the changes to the list of reported problems."""
 
     message: Message
     kept: list[ReportedProblem] = field(default_factory=list)
@@ -92,7 +92,8 @@ def failed(notification: Notification, failure: Failure) -> Message:
 
 
 def together(notification: Notification, drafts: Sequence[Draft], now: datetime) -> Draft:
-    """Merges drafts into one. All problems belong to its alert from now on, which ends with the last of them."""
+    """Merges drafts into one draft. All their problems belong to one alert from now on, which ends when the last of
+    them ends."""
     parts = [each.message for each in drafts]
     shown, others = parts[:MOST_ENTRIES], parts[MOST_ENTRIES:]
     states = {part.state for part in parts}
@@ -112,7 +113,7 @@ def together(notification: Notification, drafts: Sequence[Draft], now: datetime)
         state=state,
         kind="problems",
         severity=identity(members)[1] if members else parts[0].severity,
-        title=f"{count(sum(part.count for part in parts), 'problem')} in one message, because of the hourly limit",
+        title=f"{count(sum(part.count for part in parts), 'problem')} in one message, because of the limit for an hour",
         since=min(part.since for part in parts),
         entries=tuple(entries),
         count=len(entries) + sum(part.count for part in others),

@@ -29,18 +29,18 @@ class Occasion(StrEnum):
 
 @dataclass(frozen=True)
 class Weekly:
-    """When a report is due, in the time zone of its notification. An hour that daylight saving skips counts as the next
-    one, and one that occurs twice as its first occurrence."""
+    """The time at which a weekly report is due, in the time zone of its notification. If daylight saving skips this
+    hour, the next hour counts. If this hour occurs twice, the first one counts."""
 
     day: str
     hour: int
 
     def latest(self, time_zone: str, now: datetime) -> datetime:
-        """Returns when a report was last due, in UTC."""
+        """Returns the last time at which a report was due, in UTC."""
         return max(each for each in self._around(time_zone, now) if each <= now)
 
     def before(self, time_zone: str, due: datetime) -> datetime:
-        """Returns when the report before this one was due."""
+        """Returns the time at which the report before this one was due."""
         return max(each for each in self._around(time_zone, due) if each < due)
 
     def _around(self, time_zone: str, now: datetime) -> list[datetime]:
@@ -53,7 +53,7 @@ class Weekly:
 
 @dataclass(frozen=True)
 class Notification(Record):
-    """A notification. The webhook `webhook_id` has its target, and sends its messages."""
+    """A notification. The webhook `webhook_id` has the notification's target, and sends its messages."""
 
     name: Annotated[str, Spec("Its name", examples=("on-call",))]
     webhook_id: Annotated[
@@ -73,8 +73,10 @@ class Notification(Record):
     quiet_hours: tuple[Window, ...] = ()
     time_zone: str = "UTC"
     link: str = ""
-    snoozed_until: Annotated[datetime | None, Spec("Until then it sends nothing; null if it is not snoozed")] = None
-    snoozed_because: Annotated[str | None, Spec("The caller that has snoozed it, and the reason")] = None
+    snoozed_until: Annotated[
+        datetime | None, Spec("The notification sends nothing until this time; null if it is not snoozed")
+    ] = None
+    snoozed_because: Annotated[str | None, Spec("The caller that has snoozed the notification, and the reason")] = None
     read_to: int = 0
     sent: tuple[datetime, ...] = ()
     report: Weekly | None = None
@@ -97,7 +99,7 @@ class Notification(Record):
         return windows.closes_at(self.quiet_hours, self.time_zone, now) is not None
 
     def report_due(self, now: datetime) -> datetime | None:
-        """Returns when the report was due that has to be sent now; None if no report has to be sent."""
+        """Returns the time at which the report that has to be sent now was due; None if no report has to be sent."""
         if self.report is None or self.is_snoozed(now):
             return None
         due = self.report.latest(self.time_zone, now)
@@ -113,7 +115,7 @@ class ReportedProblem(Record):
     """An open problem that a notification has reported, or that has joined an alert without another message."""
 
     problem_id: str
-    alert: str  # The key of the alert that it belongs to.
+    alert: str  # The key of the alert to which the problem belongs.
     cause: str
     kind: str
     severity: Severity

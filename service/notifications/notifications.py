@@ -26,7 +26,8 @@ from service.notifications.notification import Notification
 
 @dataclass(frozen=True)
 class Put:
-    """The stored notification. `secret` signs the messages to a webhook, and is shown only once, when it is made."""
+    """The stored notification. `secret` signs the messages to a webhook. It is shown only in the answer to the call
+    that created the secret."""
 
     notification: Notification
     is_new: bool
@@ -42,7 +43,7 @@ def put(
     options: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Put:
-    """Creates or replaces a notification. `options` are those of the target, `settings` fields of Notification.
+    """Creates or replaces a notification. `options` are the target's options, `settings` are fields of Notification.
 
     Problems that are already open are reported soon, as if they had just opened. Raises UrlNotAllowedError,
     HeaderNotAllowedError, SecretKeyMissingError or SecretUnreadableError.
@@ -73,7 +74,7 @@ def put(
             options = registry.unmasked(target, options, stored)
         options = _checked(target, options, guard)
         if webhook.target is not target or options != stored:
-            # The webhook is enabled again, because the old address or key may have caused the failures.
+            # A disabled webhook is enabled again, because the old address or key may have caused its failures.
             webhook = webhook.evolve(
                 url=registry.address(target, options),
                 sealed_headers=database.cipher.seal(json.dumps(options)),
@@ -98,7 +99,7 @@ def remove(database: Database, name: str) -> None:
 
 
 def snooze(database: Database, name: str, *, until: datetime | None, because: str | None) -> Notification:
-    """Sends nothing until `until`; None ends the snooze. Raises NotificationNotFoundError."""
+    """Lets the notification send nothing until `until`. None ends the snooze. Raises NotificationNotFoundError."""
     with changing(database) as connection:
         notification = store.get(connection, name).evolve(snoozed_until=until, snoozed_because=because)
         store.change(connection, notification)
@@ -106,7 +107,8 @@ def snooze(database: Database, name: str, *, until: datetime | None, because: st
 
 
 def test(database: Database, name: str) -> Delivery:
-    """Sends a message once. A target that keeps alerts also gets the end of the alert, so that it does not stay open.
+    """Sends a test message once. A target that keeps alerts also gets the end of the alert, so that the alert does not
+    stay open.
 
     Raises NotificationNotFoundError or WebhookDisabledError.
     """
@@ -141,7 +143,9 @@ def _test(notification: Notification, state: MessageState, now: datetime, nonce:
         severity="notice",
         title=f"Test of the notification {notification.name}",
         since=now,
-        entries=(Entry("Nothing is wrong", "Somebody requested this message.", link=notification.link or None),),
+        entries=(
+            Entry("There is no problem", "Somebody requested this message as a test.", link=notification.link or None),
+        ),
         ended_at=now if state is MessageState.RESOLVED else None,
         link=notification.link or None,
     )

@@ -1,4 +1,4 @@
-"""Rounds that write messages about changes. A round writes messages, their deliveries and the reported problems in one
+"""Rounds that write messages about changes. A round stores messages, their deliveries and the reported problems in one
 transaction."""
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from service.policies import policy_registry
 from service.policies.precedence import OWNER, TAG
 
 MOST_PROBLEMS = 10_000
-"""Open problems that a round reads, the most serious first."""
+"""Greatest number of open problems that a round reads, the most serious first."""
 
 _MOST_FAILURES = 1000
 _MOST_UNNOTED = 1000
-"""After this number of events without a failed job, a notification stores how far it has read, so that later rounds
-read few events again."""
+"""After this number of events without a failed job, a notification stores its position in the events. Thus later rounds
+read only few events again."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Round:
 
 @dataclass(frozen=True)
 class _Findings:
-    """The findings of a round for one notification. Events were read up to `read_to`."""
+    """The findings of a round for one notification. The round has read the events up to `read_to`."""
 
     notification: Notification
     outcome: Outcome
     read_to: int
-    due: datetime | None = None  # When its weekly report was due, if that has to be sent.
+    due: datetime | None = None  # The time at which the weekly report was due, if the report has to be sent.
 
     @property
     def is_idle(self) -> bool:
@@ -62,7 +62,7 @@ class _Findings:
 
 
 def run_once(database: Database, price_per_gb_hour: float | None = None) -> Round:
-    """Raises DatabaseUnavailableError."""
+    """Writes the messages that are due now. Raises DatabaseUnavailableError."""
     with reading(database.engine) as connection:
         stored = store.every(connection)
         findings = []
@@ -74,10 +74,10 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
         if found.is_idle:
             continue
         with writing(database.engine) as connection:
-            # The lock makes replicas take turns, and keeps notifications from changing meanwhile.
+            # The lock makes replicas take turns, and prevents changes to notifications meanwhile.
             outbox.lock(connection)
-            # If another replica has sent messages meanwhile, the stored notification has changed; then the next round
-            # decides anew.
+            # If another replica has sent messages meanwhile, the stored notification has changed. In this case the next
+            # round decides anew.
             if store.find(connection, found.notification.name) == found.notification:
                 number += _tell(connection, database, found, price_per_gb_hour)
     if number:
@@ -86,7 +86,7 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
 
 
 def waiting(connection: Connection, database: Database, notification: Notification) -> int:
-    """Returns the number of open problems that are still to be reported."""
+    """Returns the number of open problems that will be reported later."""
     return _examined(connection, database, notification, _now(connection, database)).outcome.waiting
 
 
@@ -125,8 +125,8 @@ def _examined(connection: Connection, database: Database, stored: Notification, 
 
 
 def table_ids(connection: Connection, patterns: Sequence[str]) -> set[str] | None:
-    """Returns the ids of the tables that the patterns of a notification select; None, which means all, without
-    patterns."""
+    """Returns the ids of the tables that the patterns of a notification select. Returns None, which means all tables,
+    if there are no patterns."""
     if not patterns:
         return None
     subjects = policy_registry.subjects(connection).items()
@@ -159,7 +159,7 @@ def _tell(connection: Connection, database: Database, found: _Findings, price: f
     if found.due is not None:
         within = table_ids(connection, notification.tables)
         message = weekly_report.read(connection, notification, found.due, within, price)
-        # The event of a report has the same id in all replicas, so that it is written once.
+        # All replicas give the event of a report the same id, so that only one of them writes the event.
         events.append(event_of(type_, webhook, notification.name, message, at=now, nonce=found.due.isoformat()))
     new = outbox.write(connection, events)
     # Nothing is queued for a disabled webhook; a replay sends the event later.

@@ -30,7 +30,7 @@ def read(
     within: Container[str] | None,
     price: float | None,
 ) -> Message:
-    """Returns the message about the week that ends at `due`. `within` are the ids of the tables that it is about."""
+    """Returns the message about the week that ends at `due`. `within` are the ids of the tables in the report."""
     assert notification.report is not None
     since = notification.report.before(notification.time_zone, due)
     found = report.read(connection, since, due, GroupBy.TABLE, within=within, limit=_MOST_TABLES)
@@ -61,8 +61,8 @@ def _facts(found: Report, price: float | None) -> list[Fact]:
         Fact("Files rewritten", f"{int(total.files_before)} into {int(total.files_after)}"),
         Fact("Workers", f"{total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GB-hours"),
         Fact(
-            "Writers kept waiting",
-            f"{duration(total.locked_seconds)} for locks at most, Flink stopped for {duration(total.stopped_seconds)}",
+            "Writers waited",
+            f"at most {duration(total.locked_seconds)} for locks; Flink stopped for {duration(total.stopped_seconds)}",
         ),
         Fact("Problems", _problems(found.problems)),
     ]

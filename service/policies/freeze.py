@@ -20,13 +20,13 @@ class Freeze(Record):
     """A freeze of the tables that match one of the patterns."""
 
     name: Annotated[str, Spec("Name of the freeze", examples=("black-friday",))]
-    starts_at: Annotated[datetime, Spec("When it begins", examples=("2026-11-27T00:00:00Z",))]
-    ends_at: Annotated[datetime, Spec("When it ends", examples=("2026-11-30T00:00:00Z",))]
+    starts_at: Annotated[datetime, Spec("When the freeze begins", examples=("2026-11-27T00:00:00Z",))]
+    ends_at: Annotated[datetime, Spec("When the freeze ends", examples=("2026-11-30T00:00:00Z",))]
     tables: Annotated[
-        tuple[str, ...], Spec("Patterns of tables, as those of policies", examples=(["orders_*", "tag:team=shop"],))
+        tuple[str, ...], Spec("Patterns of tables, as in policies", examples=(["orders_*", "tag:team=shop"],))
     ]
     reason: Annotated[str, Spec("The reason, for other users", examples=("the sale",))]
-    set_by: Annotated[str, Spec("Who has set it", examples=("ada (4f0c9d2b71aa)",))]
+    set_by: Annotated[str, Spec("Who has set the freeze", examples=("ada (4f0c9d2b71aa)",))]
     created_at: datetime
     updated_at: datetime
 

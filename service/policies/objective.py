@@ -89,7 +89,7 @@ class AdviceSettings(Section):
     """Advice about thresholds (`service.simulation.advice`). In the mode `auto` advice is applied without asking, and
     taken back if the outcome is worse than expected."""
 
-    mode: Annotated[Mode, Spec("`suggest` only shows it")] = Mode.SUGGEST
+    mode: Annotated[Mode, Spec("`suggest` only shows what the mode `auto` would do")] = Mode.SUGGEST
     read_overhead: Annotated[
         float,
         Spec(

@@ -67,7 +67,7 @@ class CronExpression:
 
 
 Enabled = Annotated[bool, Spec("Whether jobs of this kind start automatically")]
-SuggestOr = Annotated[Mode, Spec("`suggest` only records what it would do")]
+SuggestOr = Annotated[Mode, Spec("`suggest` only records what `auto` would do")]
 WhichThresholds = Annotated[Trigger, Spec("Which thresholds apply")]
 Commits = Annotated[int, Spec("Since the last run", ge=1, le=1_000_000)]
 Seconds = Annotated[int, Spec("Since the last run", ge=1, le=31_536_000)]

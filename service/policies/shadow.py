@@ -25,5 +25,5 @@ class Shadow(Documented):
     settings: Annotated[
         Mapping[str, Any], Spec("The members that were sent", examples=({"compaction": {"commits": 10}},))
     ]
-    started_at: Annotated[datetime, Spec("Since when it decides", examples=("2026-01-01T12:00:00Z",))]
+    started_at: Annotated[datetime, Spec("When the shadow was started", examples=("2026-01-01T12:00:00Z",))]
     precedence: Annotated[int, Spec("If two patterns match, the higher value wins", examples=(0,))] = 0

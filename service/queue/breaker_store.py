@@ -62,14 +62,14 @@ def since(now: datetime) -> dict[str, Any]:
 
 
 def every(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> list[Breaker]:
-    """Returns the breakers of all tables, or of these, that count as failing work."""
+    """Returns the breakers of all tables, or of these, whose last failure is recent enough to count."""
     query = sa.select(_b).where(_b.c.failed_at > now - COUNTED)
     rows = connection.execute(query if table_ids is None else query.where(_b.c.table_id.in_(table_ids)))
     return [Breaker.of_row(row) for row in rows]
 
 
 def failing(connection: Connection, group: str, now: datetime, *, without: tuple[str, JobKind]) -> int:
-    """Counts the breakers of a worker group that count as failing work."""
+    """Counts the breakers of a worker group whose last failure is recent enough to count."""
     query = sa.select(sa.func.count()).where(
         _b.c.failed_at > now - COUNTED,
         _b.c.worker_group == group,

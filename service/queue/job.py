@@ -94,10 +94,12 @@ class Attempt(Record):
     worker_id: str
     started_at: datetime
     ended_at: datetime | None = None
-    outcome: Annotated[AttemptOutcome | None, Spec("How it ended; null until then", examples=("succeeded",))] = None
+    outcome: Annotated[
+        AttemptOutcome | None, Spec("How the attempt ended; null until its end", examples=("succeeded",))
+    ] = None
     error: Problem | None = None
     application_id: Annotated[
-        str | None, Spec("Id of the Spark application that ran it", examples=("app-20260101120000-0001",))
+        str | None, Spec("Id of the Spark application that ran the attempt", examples=("app-20260101120000-0001",))
     ] = None
     ui_url: str | None = None  # The UI of that application, while it runs.
 
@@ -136,7 +138,7 @@ class Job(Record):
     table_id: str
     kind: JobKind
     created_at: datetime
-    not_before: Annotated[datetime, Spec("No worker gets it earlier", examples=("2026-01-01T12:00:00Z",))]
+    not_before: Annotated[datetime, Spec("No worker gets the job earlier", examples=("2026-01-01T12:00:00Z",))]
     params: Annotated[
         Mapping[str, Any],
         Spec("Parameters of the kind, with all defaults", examples=({"limit_bytes": 10_737_418_240},)),
@@ -155,25 +157,27 @@ class Job(Record):
     worker_id: str | None = None
     lease_token: str | None = None
     progress: Progress | None = None
-    instants: Annotated[tuple[str, ...], Spec("Instants that its attempts created on the table's timeline")] = ()
+    instants: Annotated[tuple[str, ...], Spec("Instants that the job's attempts created on the table's timeline")] = ()
     result: Annotated[Mapping[str, Any] | None, Spec("Measured values; for a dry run, the plan", examples=({},))] = None
     error: Problem | None = None  # Error of the last attempt: stays until the job succeeds.
-    cancel_requested: Annotated[bool, Spec("Whether somebody has asked to cancel it", examples=(False,))] = False
+    cancel_requested: Annotated[bool, Spec("Whether somebody has asked to cancel the job", examples=(False,))] = False
     idempotency_key: str | None = None
     priority: Annotated[int, Spec("Jobs with a higher priority start first", examples=(0,))] = 0
     worker_group: Annotated[str, Spec("Only workers of this group get the job")] = DEFAULT_GROUP
     timeout_seconds: Annotated[int | None, Spec("Time limit of one attempt; null: the service's setting")] = None
     requested_by: Annotated[
-        str | None, Spec("The caller that submitted it, or `policy`", examples=("ada (4f0c9d2b71aa)",))
+        str | None, Spec("The caller that submitted the job, or `policy`", examples=("ada (4f0c9d2b71aa)",))
     ] = None
-    retry_of: Annotated[str | None, Spec("The job that it repeats, which may have been deleted")] = None
-    traceparent: str | None = None  # The trace that it belongs to (W3C Trace Context).
+    retry_of: Annotated[str | None, Spec("The job that this one repeats, which may have been deleted")] = None
+    traceparent: str | None = None  # The trace to which the job belongs (W3C Trace Context).
     reason: Annotated[
         str | None,
-        Spec("The reason, if a policy submitted it", examples=("6 commits since the last compaction, threshold 5",)),
+        Spec(
+            "The reason, if a policy submitted the job", examples=("6 commits since the last compaction, threshold 5",)
+        ),
     ] = None
     leased_at: Annotated[
-        datetime | None, Spec("When a worker last took it; null before", examples=("2026-01-01T12:00:00Z",))
+        datetime | None, Spec("When a worker last took the job; null before", examples=("2026-01-01T12:00:00Z",))
     ] = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -182,9 +186,11 @@ class Job(Record):
     hand_over: HandOver | None = None
     worth: Annotated[
         float | None,
-        Spec("Processor seconds that readers have paid for its delay, per second of its work; null if unknown"),
+        Spec("Processor seconds that readers have paid for the job's delay, per second of its work; null if unknown"),
     ] = None
-    starts_by: Annotated[datetime | None, Spec("When it begins to go before other jobs, whatever these save")] = None
+    starts_by: Annotated[
+        datetime | None, Spec("When the job begins to go before other jobs, even if these save more")
+    ] = None
     held_back: str | None = None  # The pause or window because of which a due further attempt waits.
 
     @property

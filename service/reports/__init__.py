@@ -1,1 +1,1 @@
-"""Reports of a period: the work of the service, and the development of the fleet."""
+"""Reports about a period: the work of the service, and the trend of all tables and jobs together."""

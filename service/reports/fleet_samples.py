@@ -1,5 +1,6 @@
 """Samples of all tables and jobs together, and the trend that is computed from them. A sample has the state at its
-time, and running totals, so that the sums between two samples stay right when samples in between are deleted."""
+time, and totals since the beginning. Thus the sum between two samples stays right when samples in between are
+deleted."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _s = schema.fleet_samples
 SLOT = timedelta(minutes=5)
 _PER_HOUR = 12
 _FINE_FOR = timedelta(days=9)
-"""Age from which only the first sample of each hour is kept."""
+"""Older than this, only the first sample of each hour is kept."""
 
 _STEPS = tuple(timedelta(minutes=each) for each in (5, 15, 60, 360, 1440, 10_080))
 _MOST_POINTS = 200
@@ -36,11 +37,13 @@ _COUNTERS = ("succeeded", "failed", "cancelled", "freed_bytes")
 
 @dataclass(frozen=True)
 class TrendPoint(Documented):
-    """A step of time."""
+    """The state and the work in one step of a trend."""
 
     at: Annotated[datetime, Spec("Beginning of the step", examples=("2026-01-01T12:00:00Z",))]
     tables: Annotated[int, Spec("Registered tables, at the end of the step", examples=(31,))]
-    log_bytes: Annotated[int, Spec("Log files that wait for a compaction, at the end of the step", examples=(5 << 30,))]
+    log_bytes: Annotated[
+        int, Spec("Size of the log files that wait for a compaction, at the end of the step", examples=(5 << 30,))
+    ]
     queued: Annotated[int, Spec("Jobs that wait for a worker, at the end of the step", examples=(4,))]
     running: Annotated[float, Spec("Jobs that workers held, on average", examples=(1.5,))]
     slots: Annotated[float, Spec("Jobs that the ready workers could run at once, on average", examples=(2.0,))]
@@ -57,7 +60,7 @@ class Trend:
 
 
 def run_once(engine: Engine, clock: Clock) -> str:
-    """Takes a sample if this slot of time has none yet. Every replica may do this at any time."""
+    """Takes a sample if the present interval has none yet. Every replica may call this function at any time."""
     now = clock()
     slot = int(now.timestamp() // SLOT.total_seconds())
     with reading(engine) as connection:
@@ -104,7 +107,7 @@ def trend(connection: Connection, since: datetime, until: datetime) -> Trend:
     points = []
     for number, found in steps.items():
         before, last = last or found[0], found[-1]
-        # Totals fall only if an older copy of the database was restored.
+        # A total decreases only if an older copy of the database was restored.
         counted = {name: max(0, getattr(last, name) - getattr(before, name)) for name in _COUNTERS}
         points.append(
             TrendPoint(
@@ -119,8 +122,8 @@ def trend(connection: Connection, since: datetime, until: datetime) -> Trend:
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` samples that are older than `before`, or that are not the first of their hour and older
-    than `_FINE_FOR`."""
+    """Deletes at most `limit` samples that are older than `before`. Among samples older than `_FINE_FOR`, those that
+    are not the first of their hour are deleted too."""
     is_fine = sa.and_(_s.c.slot % _PER_HOUR != 0, _s.c.at < now - _FINE_FOR)
     old = sa.select(_s.c.slot).where(sa.or_(_s.c.at < before, is_fine)).limit(limit)
     return connection.execute(_s.delete().where(_s.c.slot.in_(old))).rowcount

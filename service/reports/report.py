@@ -1,4 +1,5 @@
-"""A report of a period: the work of the service, for whom it was done, and its cost. Functions but `read` are pure."""
+"""A report about a period: the work of the service for each table, owner or tag, and its cost. Only `read` uses the
+database."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class GroupBy(StrEnum):
 
 @dataclass(frozen=True)
 class Subject:
-    """The table of a row. A table that is no longer registered has no name."""
+    """The table to which a row belongs. A table that is no longer registered has no name."""
 
     id: str
     name: str | None = None
@@ -46,10 +47,10 @@ _GONE = Subject("")
 
 @dataclass(frozen=True)
 class Group:
-    """The figures of one key, which is null for tables without an owner or without a tag."""
+    """The figures of one key. The key is null for tables without an owner, or without a tag."""
 
     key: str | None
-    name: str | None  # The name of the table, for a group of one.
+    name: str | None  # The name of the table, if the group is one table.
     tables: int
     figures: Figures
 
@@ -137,7 +138,7 @@ def as_text(report: Report, price_per_gb_hour: float | None = None) -> str:
         f" {count(int(total.log_files), 'log file')} ({size(total.log_bytes)}); rewrote"
         f" {count(int(total.files_before), 'file')} into {int(total.files_after)}.",
         f"Workers: {total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GB-hours"
-        f"{_money(total, price_per_gb_hour)}. Writers waited for locks at most {duration(total.locked_seconds)},"
+        f"{_money(total, price_per_gb_hour)}. Writers waited at most {duration(total.locked_seconds)} for locks,"
         f" and Flink was stopped for {duration(total.stopped_seconds)}.",
         f"Problems: {report.problems.opened} opened, {report.problems.resolved} resolved, {report.problems.open} open.",
     ]

@@ -319,7 +319,7 @@ class Settings(StorageSettings):
 
 
 def load(**overrides: Any) -> Settings:
-    """Reads the environment; `overrides` that are not None win. Raises SettingsError, which names each wrong one."""
+    """Reads the environment; `overrides` that are not None win. Raises SettingsError, naming each wrong setting."""
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:

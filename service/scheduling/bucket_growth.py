@@ -39,7 +39,7 @@ class BucketGrowth(Documented):
     num_buckets: Annotated[int, Spec("Number of buckets", examples=(8,))]
     needed: Annotated[int, Spec("Number of buckets that is needed next", examples=(16,))]
     needed_at: Annotated[
-        datetime | None, Spec("When the largest bucket reaches its limit; null if that is years ahead")
+        datetime | None, Spec("When the largest bucket reaches its limit; null if that will take years")
     ]
     in_90_days: Annotated[int, Spec("Number of buckets that is needed in 90 days", examples=(32,))]
     factor: Annotated[int, Spec("Factor of an expansion that lasts for 90 days; 1 if none is needed", examples=(4,))]

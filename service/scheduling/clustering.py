@@ -1,5 +1,5 @@
-"""Policy of clustering: whether to sort the rows of a table now, which also merges small files, or to merge small files
-only."""
+"""Policy of clustering: whether to sort the rows of a table now, which also merges its small files, or whether only to
+merge small files."""
 
 from __future__ import annotations
 

@@ -88,9 +88,9 @@ class Decision(Record):
     because: Annotated[
         str, Spec("The reason as a sentence", examples=("3 commits since the last compaction, threshold 5",))
     ]
-    first_at: Annotated[datetime, Spec("When it was first made", examples=("2026-01-01T12:00:00Z",))]
-    last_at: Annotated[datetime, Spec("When it was last repeated; the figures are of this time")]
-    count: Annotated[int, Spec("How often it was made in succession")] = 1
+    first_at: Annotated[datetime, Spec("Time at which the decision was first made", examples=("2026-01-01T12:00:00Z",))]
+    last_at: Annotated[datetime, Spec("Time of its last repetition; the figures are of this time")]
+    count: Annotated[int, Spec("How often the decision was made in succession")] = 1
     params: Annotated[
         Mapping[str, Any], Spec("Parameters of the job that was started or suggested", examples=({},))
     ] = field(default_factory=dict)

@@ -59,8 +59,8 @@ class FirstFreed:
 
 @dataclass(frozen=True)
 class Counted:
-    """What matters for cleanings about the writers of a table. `has_sessions` says that sessions of Spark SQL write
-    it."""
+    """The facts about the writers of a table that matter for cleanings. `has_sessions` says whether sessions of Spark
+    SQL write the table."""
 
     has_sessions: bool
     has_flink: bool

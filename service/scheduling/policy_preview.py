@@ -31,7 +31,7 @@ class ChangedSetting(Documented):
     setting: Annotated[str, Spec("Name of the setting", examples=("compaction.commits",))]
     before: Any
     after: Any
-    source: Annotated[str, Spec("The level that would set it", examples=("pattern orders_*",))]
+    source: Annotated[str, Spec("The level that would set the value", examples=("pattern orders_*",))]
 
 
 @dataclass(frozen=True)

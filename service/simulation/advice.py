@@ -78,8 +78,8 @@ class Advice(Record):
     (`new_...`), and the allowed overhead (`most_overhead`)."""
 
     table_id: str
-    computed_at: Annotated[datetime, Spec("When it was computed", examples=("2026-01-01T12:00:00Z",))]
-    state: Annotated[AdviceState, Spec("What has become of it")]
+    computed_at: Annotated[datetime, Spec("When the advice was computed", examples=("2026-01-01T12:00:00Z",))]
+    state: Annotated[AdviceState, Spec("State of the advice")]
     because: Annotated[
         str,
         Spec(
@@ -97,7 +97,7 @@ class Advice(Record):
         Spec("Cost a day, now and with the new value", examples=({"now_gb_hours": 1.2, "new_gb_hours": 0.5},)),
     ] = field(default_factory=dict)
     own_before: int | None = None  # The value of the table's own level before it was applied; None if it had none.
-    changed_at: Annotated[datetime | None, Spec("When it was applied, dismissed or taken back")] = None
+    changed_at: Annotated[datetime | None, Spec("When the advice was applied, dismissed or taken back")] = None
 
 
 def advised(past: TablePast, fleet: Fleet, expected: Expected, begin: float, now: datetime) -> Advice:

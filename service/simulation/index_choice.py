@@ -44,7 +44,8 @@ class IndexChoice(Documented):
     """Whether a bucket index would suit the writers, by their upserts of a week."""
 
     kind: Annotated[
-        JobKind | None, Spec("The job that would change the index; null if it may stay", examples=("bucket_index",))
+        JobKind | None,
+        Spec("The job that would change the index; null if the index may stay", examples=("bucket_index",)),
     ]
     upserts: Annotated[int, Spec(f"Upserts of the last week, the latest {MOST_UPSERTS} of them", examples=(96,))]
     touched: Annotated[

@@ -1,5 +1,4 @@
-"""A table on the clock of a simulation. The same code as in the service decides about it, from the files that its
-commits and jobs have made."""
+"""A table on the clock of a simulation. The same code as in the service decides about the jobs of the table."""
 
 from __future__ import annotations
 
@@ -77,9 +76,9 @@ class SimulatedTable:
         self._next = 0
         # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0
-        self._is_foreseen = True  # Whether the next job may come after as many commits again.
-        self._is_exact = True  # Whether the last decision showed exactly how long no job will be due.
-        # Until this time all due jobs wait for the limit of active jobs, if nothing else changes; 0 means no wait.
+        self._is_foreseen = True  # Whether the next job probably comes after `_stride` commits.
+        self._is_exact = True  # Whether the last decision knew exactly how long no job will be due.
+        # Due jobs wait for the limit of active jobs until this time, if nothing else changes. 0 means no wait.
         self._limited_until = 0.0
         first_at = past.first_commit_at or (past.writes[0].at if past.writes else None)
         self._first_at = moment(first_at) if first_at is not None else None
@@ -93,17 +92,17 @@ class SimulatedTable:
         self._counts = False
         usual = TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
         self._usual_snapshot = vars(usual)
-        # Proposals, each with the number of commits before which it stays as it is.
+        # Proposals that stay the same for some commits, each with the number of commits from which it may change.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
         self._kinds = tuple(kind for kind, found in self._proposals(moment(begin)).items() if not stays_proposed(found))
         self._counts = counts(self.policy)
         self._stays_due = not freezes and not self._budgets and stays_due(self.policy, self._kinds)
-        # Only kinds that are decided about get a schedule, because others would never advance beyond the first time.
+        # Other kinds get no schedule: nothing decides about them, so they would stay at the first time.
         self._schedules = {kind: each for kind, each in self._schedules.items() if kind in self._kinds}
 
     def write_after(self, now: float) -> Write | None:
-        """Returns the first commit still to come after a time that may change a decision."""
+        """Returns the first commit after `now` that may change a decision; None without such a commit."""
         writes, at = self.past.writes, bisect_right(self.past.writes, now, self._next, key=_at)
         if len(self._lasting) == len(self._kinds):
             to_go = min((lasts for _, lasts in self._lasting.values()), default=inf) - self.files.commits
@@ -150,8 +149,8 @@ class SimulatedTable:
         return Answer(run, found, is_limited)
 
     def still_limited(self, now: float) -> Answer | None:
-        """Returns the last answer if deciding again could change nothing while the limit of all active jobs is reached:
-        the due jobs stay due whatever is committed, and no job of the table has ended."""
+        """Returns the last answer if a new decision would have the same result. The reason is that the limit of all
+        active jobs is reached, that due jobs stay due after any commit, and that no job of the table has ended."""
         until = None if self._limited_until == inf else self._limited_until
         return Answer(None, until, is_limited=True) if now < self._limited_until else None
 
@@ -163,8 +162,9 @@ class SimulatedTable:
         return self.past.writes[at].at if is_likely else None
 
     def idle_at(self, now: float) -> Answer | None:
-        """Returns the answer at a later time if no job will be due then. A threshold stays reached, so no job is due
-        before that time either, and decisions in between are saved. Deciding costs much more than adding commits twice.
+        """Returns the answer at a later time if no job will be due then. A threshold that is reached stays reached, so
+        no job is due before that time either. The decisions in between, which cost much more than the commits, are left
+        out.
 
         Returns None if a job may be due at the next commit but no longer at later ones. A cleaning may be such a job,
         because the share of old versions falls with each commit.
@@ -186,7 +186,7 @@ class SimulatedTable:
         return Answer(None, self._idle_until(proposals, at))
 
     def _idle_until(self, proposals: Mapping[JobKind, Proposal], now: datetime) -> float | None:
-        """Returns when time alone may make a job due, if none is due now."""
+        """Returns the time at which a job may become due even without a commit, if no job is due now."""
         until = [each.until for each in proposals.values() if isinstance(each, Skip) and each.until is not None]
         until += [each.next_at for each in self._schedules.values() if each.next_at is not None]
         return min((each.timestamp() for each in until if each > now), default=None)
@@ -195,7 +195,7 @@ class SimulatedTable:
         """Queues the job, and returns it."""
         at = moment(now)
         self._is_foreseen = True
-        # Jobs that follow one another without a commit in between do not show when the next one comes.
+        # Without a commit since the last job, the old number stays, because 0 says nothing about the next job.
         self._stride, self._run_at = self._next - self._run_at or self._stride, self._next
         about = {"params": run.params, "priority": self.policy.priority, "reason": run.because}
         job = made(Job, id=job_id, table_id=self.past.id, kind=run.kind, created_at=at, not_before=at, **about)

@@ -1,1 +1,2 @@
-"""The options that a writer needs beside this service, in the syntax of its engine, by its version of Hudi."""
+"""The options that a writer needs while this service runs table services. They are in the syntax of the writer's
+engine, and depend on its version of Hudi."""

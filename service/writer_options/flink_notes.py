@@ -1,25 +1,25 @@
-"""Sentences for users: what a Flink writer needs that options cannot express."""
+"""Notes for users about the needs of a Flink writer that options cannot express."""
 
 from __future__ import annotations
 
 from service.writer_options.written_table import Target
 
-# A Flink job without a bucket index has the file groups of keys in its state. If it starts without that state, it would
-# write existing keys of the table a second time.
+# A Flink job without a bucket index has the file groups of keys in its state. Without this option, a Flink job that
+# starts without that state would write existing keys of the table a second time.
 LOADED_INDEX = {"index.bootstrap.enabled": "true"}
 
 
 def of(target: Target) -> list[str]:
     notes = [
-        "Set pekko.ask.timeout to 60 s in the Flink cluster: its coordinator may wait for the table's lock in a call"
-        " that ends after 10 s by default, and the job would fail over.",
-        "Flink with single_writer does not check for conflicts (with optimistic_concurrency_control it conflicts with"
-        " itself and loses rows), so no other writer may change the same rows at the same time.",
-        "Flink ignores hoodie.write.num.retries.on.conflict.failures: a batch that is rolled back under a Flink job"
-        " after its checkpoint is lost. So Groundskeeper never fences a Flink writer.",
+        "Set pekko.ask.timeout to 60 s in the Flink cluster. Its coordinator may wait for the table's lock in a call"
+        " that has a time limit of 10 s by default. If the wait lasts longer, the Flink job fails over.",
+        "No other writer may change the same rows at the same time, because Flink with single_writer does not check for"
+        " conflicts. Flink with optimistic_concurrency_control would conflict with itself and lose rows.",
+        "Flink ignores hoodie.write.num.retries.on.conflict.failures. If a batch of a Flink job is rolled back after"
+        " its checkpoint, the batch is lost. So Groundskeeper never fences a Flink writer.",
     ]
     if target.has_consistent_hashing:
-        notes.append("A bucket_resize is refused as long as Flink may write the table, because Flink keeps its ranges.")
+        notes.append("A bucket_resize is refused as long as Flink may write the table: Flink keeps its hash ranges.")
     if (target.index or target.has_consistent_hashing) and not target.is_non_blocking:
         notes.append(
             "A Flink job reads the number of buckets and the file groups only once. A bucket expansion or a"

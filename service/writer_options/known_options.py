@@ -8,13 +8,13 @@ from jobs.format.hudi_versions import release
 
 LATEST = "1.2.0"
 
-# The first version that knows each option, and the option's older name, if there is one. Source: the classes of the
-# bundles 0.15.0, 1.0.2, 1.1.1 and 1.2.0 (`tests/integration/test_options_of_bundles.py`); for Flink's options
-# `FlinkOptions` of 1.2.0.
+# The first version that knows each option, and the option's older name, if there is one. The facts come from the
+# classes of the bundles 0.15.0, 1.0.2, 1.1.1 and 1.2.0 (`tests/integration/test_options_of_bundles.py`), and for
+# Flink's options from `FlinkOptions` of 1.2.0.
 _SINCE: Mapping[str, tuple[tuple[int, int], str | None]] = {
     "hoodie.bucket.index.query.pruning": ((1, 0), None),
     "hoodie.clean.async.enabled": ((1, 0), "hoodie.clean.async"),
-    # Without this option a writer cleans eagerly, and so rolls back every other inflight instant.
+    # A writer without this option cleans eagerly, and so rolls back every other inflight instant.
     "hoodie.clean.failed.writes.policy": ((1, 0), "hoodie.cleaner.policy.failed.writes"),
     "hoodie.metadata.index.partition.stats.enable": ((1, 0), None),
     "hoodie.metadata.record.level.index.enable": ((1, 1), None),
@@ -28,13 +28,13 @@ _SINCE: Mapping[str, tuple[tuple[int, int], str | None]] = {
 
 
 def known(options: Mapping[str, str], version: str) -> dict[str, str]:
-    """Returns the options that this version of Hudi knows, under its own names."""
+    """Returns the options that this version of Hudi knows, under the names that it uses."""
     spelled = {name_in(name, version): value for name, value in options.items()}
     return {name: value for name, value in spelled.items() if name is not None}
 
 
 def name_in(option: str, version: str) -> str | None:
-    """Returns the name of an option in this version of Hudi; None if it does not know the option."""
+    """Returns the name of an option in this version of Hudi; None if this version does not know the option."""
     since, before = _SINCE.get(option, ((0, 0), None))
     return option if release(version) >= since else before
 

@@ -1,4 +1,4 @@
-"""The options that a table's writer needs beside this service, in the syntax of its engine."""
+"""The options that a table's writer needs while this service runs table services, in the syntax of its engine."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from service.writer_options.written_table import Callback, Target
 @dataclass(frozen=True)
 class WriterOptions:
     options: Mapping[str, str]
-    session_conf: Mapping[str, str] = field(default_factory=dict)  # Must be set before the Spark session starts.
+    session_conf: Mapping[str, str] = field(default_factory=dict)  # Options to set before the Spark session starts.
     sql: Mapping[str, str] = field(default_factory=dict)  # The same options as SQL, by purpose.
-    notes: tuple[str, ...] = ()  # Sentences about what options cannot express.
+    notes: tuple[str, ...] = ()  # Notes about needs that options cannot express.
 
 
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -34,15 +34,15 @@ _BESIDE_OTHERS = {"hoodie.write.concurrency.mode": "optimistic_concurrency_contr
 _BESIDE_OTHERS_OF = {
     # A batch that conflicts with an expansion is written again instead of failing.
     WriterEngine.SPARK: {**_BESIDE_OTHERS, _RETRIES: "3"},
-    # A statement has already read the locations of its rows, so Hudi's own retry would write to the same files, which
-    # are replaced.
+    # A statement has read the locations of its rows before the conflict. So a retry by Hudi would write to the same
+    # files, although they have been replaced.
     WriterEngine.SPARK_SQL: {**_BESIDE_OTHERS, _RETRIES: "0"},
     # Under optimistic concurrency control a Flink job conflicts with itself, because it flushes a checkpoint before the
     # previous one is committed. The job still takes the lock, for the metadata table.
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
-        # The option marks the commits as Flink's.
+        # The option marks the commits as those of Flink.
         "write.extra.metadata.enabled": "true",
         # Waits for the lock must be short, because Flink's coordinator waits inside a call that lasts at most
         # `pekko.ask.timeout`.
@@ -80,22 +80,25 @@ _BESIDE_CLUSTERING = {
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
 }
 
-# Flink writes the metadata table at the end of its instants, and considers instants dead that are open there at that
-# time. Without this option, Spark opens its instant there at the beginning. So does a Flink job that finds its rows by
-# the record index: beside it a writer with this option would end that job for good.
+# Flink writes the metadata table at the end of its instants. If other instants of the metadata table are open at that
+# time, Flink considers them dead. Without this option, Spark opens its instant in the metadata table at the beginning.
+# A Flink job that finds its rows by the record index opens its instant at the beginning, too: a writer with this option
+# would end that Flink job for good.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
-# When a compaction ends during a write, Hudi 1.2's partition statistics of that write cover only its own rows. Until
-# the next commit there, filters miss the partition's other rows; so does an `UPDATE` with a filter.
+# When a compaction ends during a write, Hudi 1.2's partition statistics of that write cover only the rows of the write.
+# Until the next commit in the partition, queries with a filter miss the partition's other rows, and so does an `UPDATE`
+# with a filter.
 _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
-# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, even if these are
-# replaced. Without optimized writes they compute the buckets when they write, as every upsert does. Statements on
-# consistent hashing also have no effect once there is a newer base file (`jobs.services.checks.statements`).
+# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, even if these file
+# groups have been replaced. Without optimized writes, the statements compute the buckets when they write, as every
+# upsert does. On a table with consistent hashing, optimized statements also have no effect if there is a newer base
+# file (`jobs.services.checks.statements`).
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
-    """Returns a writer's options. `manager` is the URL of the service to which it delegates plans, or ""."""
+    """Returns a writer's options. `manager` is the URL of the service to which the writer delegates plans, or ""."""
     options = {
         **_version_of_table(target),
         **target.lock_options,
@@ -135,14 +138,14 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
 
 
 def _statements(target: Target, engine: WriterEngine, sql: dict[str, str]) -> dict[str, str]:
-    """Returns the SQL, and the statement that creates the table in a catalog, if there is one."""
+    """Returns the SQL of `sql`, and the statement that creates the table in a catalog, if there is such a statement."""
     statement = creating(target, engine, sql.get("with", ""))
     return {**sql, "create": statement} if statement else sql
 
 
 def _version_of_table(target: Target) -> dict[str, str]:
-    """Returns the options that keep a writer from upgrading the table to its own version, which Hudi does by default.
-    Other readers and writers may not support that version."""
+    """Returns the options that prevent an upgrade of the table. A writer would upgrade the table to its own version by
+    default, and other readers and writers may not support that version."""
     version = target.table_version or (None if target.exists else table_version_of(target.hudi_version))
     return {} if version is None else {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
 
@@ -165,7 +168,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
 
 
 def _table_for_flink(target: Target) -> dict[str, str]:
-    """Returns the options that a Flink SQL table needs, whether the Hudi table exists or not."""
+    """Returns the options that a Flink SQL table needs, for an existing or a new Hudi table."""
     # Flink resolves a path without a scheme in the cluster's default file system.
     path = f"file://{target.base_path}" if target.base_path.startswith("/") else target.base_path
     options = {"connector": "hudi", "path": path}
@@ -181,7 +184,7 @@ def _table_for_flink(target: Target) -> dict[str, str]:
 
 
 def _table_for_spark(target: Target) -> dict[str, str]:
-    """Returns the options that the first write makes permanent; an existing table has them already."""
+    """Returns the options that the first write stores in the table. An existing table has them already."""
     if target.exists:
         return {}
     named = {
@@ -227,32 +230,32 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
     if target.index and target.exists and target.num_buckets != target.index.num_buckets:
         notes.append(
             f"The table was registered with {target.index.num_buckets} buckets and now has a hashing config, which"
-            " sets each partition's number. Writers of Hudi 1.1 or later follow it, whatever their option says."
+            " sets the number of each partition. Writers with Hudi 1.1 or later use it and ignore their option."
         )
     if target.index and release(target.hudi_version) < (1, 1):
         notes.append(
-            f"Hudi {target.hudi_version} uses the number of buckets in its options, whatever the table has. Stop this"
-            " writer before a bucket expansion, and start it again with the new number."
+            f"Hudi {target.hudi_version} uses the number of buckets in its options, even if the table has another"
+            " number. Stop this writer before a bucket expansion, and start it again with the new number."
         )
     if lock_providers.first_release(target.lock_provider) > release(target.hudi_version):
         notes.append(f"Hudi {target.hudi_version} does not have this lock provider. Use another one for all writers.")
     if target.is_non_blocking:
         notes.append(
-            "The table is written with non-blocking concurrency control: its writers never conflict, so its file"
-            " groups cannot be replaced (no bucket expansion, no clustering inside buckets). Never run an INSERT"
-            " OVERWRITE: with Flink it hides all rows, its own as well, because the ids of file groups stay the same."
+            "The table is written with non-blocking concurrency control. Its writers never conflict, so no job can"
+            " replace its file groups (no bucket expansion, no clustering inside buckets). Never run an INSERT"
+            " OVERWRITE in Flink: it hides all rows, its own too, because the ids of file groups stay the same."
         )
     if target.has_consistent_hashing:
         notes.append(
-            "The table has the consistent-hashing bucket index, whose buckets a bucket_resize splits and merges;"
-            " Hudi's own clustering must not. Do not use optimistic_concurrency_control in a Flink job on this table:"
-            " a compaction during one of its instants breaks Hudi's check for conflicts."
+            "The table has the consistent-hashing bucket index. A bucket_resize splits and merges its buckets; Hudi's"
+            " own clustering must not do so. Do not use optimistic_concurrency_control in a Flink job on this table: a"
+            " compaction during an instant of the Flink job breaks Hudi's check for conflicts."
         )
         notes.append(RANGES_STAY)
     notes += _NOTES_OF[engine](target)
     if lock_providers.is_in_a_file(target.lock_provider):
         notes.append(
-            "Hudi's filesystem lock works only for writers on one machine. The lock expires only if configured to."
+            "Hudi's filesystem lock works only for writers on one machine. The lock expires only if an option says so."
         )
     elif not target.lock_options:
         notes.append("Add the lock provider's own options, the same for all writers and in the table's registration.")

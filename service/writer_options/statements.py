@@ -18,15 +18,15 @@ _TYPES = {
     "binary": "BYTES",
     "date32[day]": "DATE",
 }
-"""Types of Flink by types of Arrow. Times are left out, because their type in Flink depends on Hudi's version and
-options."""
+"""Flink's types by Arrow's types. Types of times are left out, because their type in Flink depends on Hudi's version
+and options."""
 
 _DECIMAL = re.compile(r"decimal128\((\d+), (\d+)\)")
 
 
 def creating(target: Target, engine: WriterEngine, with_clause: str) -> str | None:
-    """Returns the statement `CREATE TABLE`, in which the user has to replace words in angle brackets. Returns None for
-    DataFrames, for a table that does not exist yet, and in Flink for a table whose columns are not known."""
+    """Returns the statement `CREATE TABLE`. The user has to replace words in angle brackets. Returns None for
+    DataFrames, for a table that does not exist yet, and for Flink if the table's columns are not known."""
     if not target.exists or engine is WriterEngine.SPARK:
         return None
     name = _name(target.name or target.base_path.rpartition("/")[2])

@@ -14,8 +14,8 @@ from service.writer_options.known_options import LATEST
 
 @dataclass(frozen=True)
 class Callback:
-    """The address and the key by which a writer calls back. Key and headers are credentials, if the service requires
-    them."""
+    """The address to which a writer reports its commits, with a key or headers. They are credentials, if the service
+    requires credentials."""
 
     url: str
     key: str | None = None
@@ -24,16 +24,16 @@ class Callback:
 
 @dataclass(frozen=True)
 class Target:
-    """The table to be written, which need not exist yet. Options that depend on unknown fields are left out."""
+    """The table of the writer, which need not exist yet. Options that depend on unknown fields are left out."""
 
     base_path: str
     name: str | None = None
     table_type: TableType | None = None
-    table_version: int | None = None  # None if it is not known.
+    table_version: int | None = None  # None if the version is not known.
     record_key_fields: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
-    columns: tuple[tuple[str, str], ...] = ()  # Names and Arrow's types; empty if they are not known.
+    columns: tuple[tuple[str, str], ...] = ()  # Names and Arrow's types; empty if the columns are not known.
     index: BucketIndex | None = None  # The index of the registration.
     num_buckets: int = 0  # The current number; 0 without an index.
     lock_provider: str = "filesystem"
@@ -41,7 +41,7 @@ class Target:
     index_options: Mapping[str, str] = field(default_factory=dict)  # Without these Spark deletes the table's indexes.
     is_non_blocking: bool = False  # Whether file groups have the fixed ids of NBCC.
     has_consistent_hashing: bool = False
-    has_flink: bool = False  # Whether Flink writes the table as well.
+    has_flink: bool = False  # Whether Flink writes the table, too.
     hudi_version: str = LATEST  # The writer's version.
     exists: bool = True
 

@@ -47,7 +47,7 @@ def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the
 
 def test_the_options_of_writers_are_copied_from_the_page_of_their_table(page: Page, installation: Installation) -> None:
     page.goto(installation.address("writers"))
-    page.locator("summary", has_text="What its writers need").focus()
+    page.locator("summary", has_text="Options for its writers").focus()
     page.keyboard.press("Enter")
     page.get_by_label("Engine of the writer").select_option("flink")
     clause = page.get_by_role("region", name="WITH clause")
@@ -187,7 +187,7 @@ def test_the_log_of_a_job_grows_and_a_failed_job_is_submitted_again(page: Page, 
     ]
     page.goto(installation.address("running job"))
     shown = page.get_by_role("region", name="Log")
-    expect(shown).to_contain_text("No such lines.")
+    expect(shown).to_contain_text("The log has no such lines.")
     installation.post(f"/worker/leases/{running}/heartbeat", {"attempt": 1, "log": log})
     expect(shown.locator("li")).to_have_count(2)
     shown.get_by_label("Lines").select_option("warnings and errors")
@@ -221,7 +221,7 @@ def test_a_dry_run_that_would_be_refused_says_so_and_offers_no_start(page: Page,
     expect(page.locator("h1 .badge")).to_have_text("refused")
     assert page.locator("h1 .badge.succeeded").count() == 0
     plan = page.get_by_role("region", name="Plan")
-    expect(plan).to_contain_text("It would be refused, for 1 reason")
+    expect(plan).to_contain_text("The job would be refused, for 1 reason")
     expect(plan).to_contain_text("The new number of buckets is not a multiple of the present one")
     expect(page.get_by_role("table", name="Attempts").locator(".badge")).to_have_text("refused")
     expect(page.get_by_role("button", name="Run it now")).to_have_count(0)
@@ -248,8 +248,8 @@ def test_a_table_is_detected_and_then_registered(
     page.locator("select[name=writers]").select_option("they run")
     page.get_by_label("Hudi version of the writers").fill("1.2.0")
     page.get_by_label("Spark SQL").check()
-    page.get_by_role("button", name="Show what is there").click()
-    found = page.get_by_role("region", name="What is there")
+    page.get_by_role("button", name="Detect only").click()
+    found = page.get_by_role("region", name="Detected")
     expect(found).to_contain_text("MOR, table version 9")
     expect(found).to_contain_text("not partitioned")
     page.get_by_role("button", name="Register", exact=True).click()
@@ -271,7 +271,7 @@ def test_tables_below_a_folder_are_found_with_what_their_paths_say_and_registere
     page.get_by_role("link", name="Find all tables below a folder").click()
     page.locator("input[name=root]").fill(str(tmp_path))
     page.locator("textarea[name=rules]").fill("{team}/*")
-    page.get_by_role("button", name="Show what is there").click()
+    page.get_by_role("button", name="Detect only").click()
     found = page.get_by_role("table", name="Tables")
     expect(found.get_by_role("row", name="shop/carts")).to_contain_text("can be registered")
     expect(found.get_by_role("row", name="shop/carts")).to_contain_text("team=shop")
@@ -292,7 +292,7 @@ def test_a_path_without_a_table_is_refused_in_words(
     faults.allow("404|409|422")
     page.goto(f"{installation.url}/#/register")
     page.get_by_label("Path").fill(str(tmp_path / "nothing"))
-    page.get_by_role("button", name="Show what is there").click()
+    page.get_by_role("button", name="Detect only").click()
     expect(page.locator("main .problem")).to_contain_text("does not exist")
 
 

@@ -88,7 +88,9 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     assert barriers(page) == []
     assert not is_wider_than_the_window(page)
     # A simulation that takes longer than the rest of the test would find the policy deleted.
-    expect(page.get_by_role("region", name="What it would have done in the last 14 days")).to_contain_text("instead of")
+    expect(page.get_by_role("region", name="What the new policy would have done in the last 14 days")).to_contain_text(
+        "instead of"
+    )
     expect(preview.get_by_role("button", name="Save the policy")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
@@ -124,7 +126,7 @@ def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: I
     page.get_by_label("Commits (compaction.commits)").fill("2")
     page.keyboard.press("Tab")
     page.get_by_role("button", name="Preview the change").click()
-    simulation = page.get_by_role("region", name="What it would have done in the last 14 days")
+    simulation = page.get_by_role("region", name="What the new policy would have done in the last 14 days")
     expect(simulation).to_contain_text("instead of", timeout=30_000)
     expect(simulation.get_by_role("img", name="Cost of a read")).to_be_visible()
     expect(simulation.locator(".line.before")).to_have_count(2)
@@ -146,13 +148,13 @@ def test_a_shadow_is_started_listed_compared_and_becomes_the_policy(
     page.get_by_label("Commits (compaction.commits)").fill("20")
     page.keyboard.press("Tab")
     page.get_by_role("button", name="Preview the change").click()
-    page.get_by_role("button", name="Let it decide without starting anything").click()
+    page.get_by_role("button", name="Try it as a shadow, without starting jobs").click()
     shadow = page.get_by_role("region", name="Shadow", exact=True)
     expect(shadow).to_contain_text("starts nothing")
     expect(shadow).to_contain_text("Compaction: commits 20")
     assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 8}}
     shadow.get_by_role("button", name="Compare").click()
-    compared = page.get_by_role("region", name="Shadow and policy since then")
+    compared = page.get_by_role("region", name="Shadow and policy since the shadow began")
     # Nothing has been committed since the shadow was started.
     expect(compared).to_contain_text("No commits of 1 table are known in this period", timeout=30_000)
     assert barriers(page) == []
@@ -330,7 +332,7 @@ def test_one_problem_of_a_table_is_acknowledged_for_a_time(
     first.get_by_label("How long").select_option("for 8 hours")
     first.get_by_label("Why").fill("the move")
     page.keyboard.press("Enter")
-    expect(first).to_contain_text("Known to anybody")
+    expect(first).to_contain_text("Acknowledged by anybody")
     expect(first).to_contain_text("the move")
     known = [each["acknowledged"] for each in installation.api.get("/problems").json()["items"] if each["acknowledged"]]
     [until] = [datetime.fromisoformat(each["until"]) for each in known]
@@ -368,7 +370,7 @@ def test_a_reader_sees_policies_and_changes_nothing(
     for path, words in (
         ("policies/night_*", "2 GiB"),
         ("calendar", "Freezes"),
-        ("notifications", "Nobody is told yet"),
+        ("notifications", "There are no notifications yet"),
     ):
         page.goto("about:blank")
         page.goto(f"{installation.url}/#/{path}")

@@ -82,7 +82,7 @@ OTHERS = {
         CatalogError,
         "nested too deeply",
     ),
-    "larger than memory": (b"\x7f\xff\xff\xff", CatalogError, "not that of a metastore"),
+    "larger than memory": (b"\x7f\xff\xff\xff", CatalogError, "does not come from a metastore"),
 }
 
 

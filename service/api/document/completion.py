@@ -1,4 +1,4 @@
-"""Completes the OpenAPI document: adds a description of each member, the schemas of values that are stored as JSON, and
+"""Completes the OpenAPI document with a description of each member, the schemas of values that are stored as JSON, and
 an example of each answer."""
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
         schema = TypeAdapter(kind).json_schema(ref_template=_REF, mode="serialization")
         for inner, each in schema.pop("$defs", {}).items():
             schemas.setdefault(inner, each)
-        # Values of earlier versions may lack members, so none is required.
+        # Values that earlier versions stored may lack members, so no member is required.
         schemas[name] = {**schema, "required": []}
     for schema in schemas.values():
         for member, each in schema.get("properties", {}).items():
             describe(member, each)
-    # Results are added after `describe`, because members such as `engine` and `partitions` mean something else in them.
+    # Results are added after `describe`, because members such as `engine` and `partitions` have another meaning there.
     schemas |= schemas_of_structs()
     _refer(schemas)
     document["components"]["examples"] = {
@@ -162,7 +162,7 @@ def _refer(schemas: dict[str, Any]) -> None:
 
 
 def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a request without its limits, where each member may be null."""
+    """Returns the schema of a request without its limits. Each member may be null."""
     if "$ref" in schema:
         target = schemas[schema["$ref"].rpartition("/")[2]]
         if "properties" not in target:
@@ -204,8 +204,8 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 
 
 def _exemplify(content: dict[str, Any], media_type: str, description: str | None, examples: Examples) -> None:
-    """Adds an example to an answer. An answer with problems gets an example of each type to which its description
-    links."""
+    """Adds an example to an answer. If the answer is a problem, its description links to types, and it gets an example
+    of each of them."""
     if "example" in content or "examples" in content:
         return
     if description is not None:

@@ -1,1 +1,1 @@
-"""The commands that call a running service by its REST API."""
+"""The commands that call a running service through its REST API."""

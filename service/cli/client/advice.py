@@ -22,11 +22,11 @@ def advice(
     apply: Annotated[bool, typer.Option("--apply", help="Write the setting to the table's policy")] = False,
     dismiss: Annotated[bool, typer.Option("--dismiss", help="Hide the advice for 30 days")] = False,
 ) -> None:
-    """Show which settings would cost less and keep reads cheap, by the commits of a week; apply or dismiss that of a
-    table."""
+    """Show which settings would cost less and still keep reads cheap, computed from the commits of a week. Apply or
+    dismiss the advice about a table."""
     if table is None:
         if apply or dismiss:
-            raise CommandError.usage("Name the TABLE whose advice it is.")
+            raise CommandError.usage("Name the TABLE that the advice is about.")
         columns: Columns = {"TABLE": "name", "ADVICE": "because", "COMPUTED": age("computed_at")}
         out.listing(service.send(calls.list_advice()), columns, empty="There is no advice.")
         return

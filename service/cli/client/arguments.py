@@ -1,4 +1,4 @@
-"""Values that a user gives: names of tables, times, `name=value` pairs, files with JSON."""
+"""Values that a user gives: names of tables, times, `name=value` pairs, and files with JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def moment(text: str) -> datetime:
-    """Parses an age (`90s`, `30m`, `24h`, `7d`), or a date or time of ISO 8601, by default of this machine's zone."""
+    """Parses an age (`90s`, `30m`, `24h`, `7d`), or a date or time of ISO 8601. A time without a zone is in this
+    machine's zone."""
     try:
         if age := re.fullmatch(r"(\d{1,9})([smhd])", text):
             return datetime.now(UTC) - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
@@ -65,7 +66,8 @@ TagOption = Annotated[
 
 
 def table_of(service: Connection, wanted: str) -> Json:
-    """Returns the table with this id, name or path. Raises CommandError if there is none, or several of the name."""
+    """Returns the table with this id, name or path. Raises CommandError if there is no such table, or if several have
+    this name."""
     if wanted.startswith("tbl_") and "/" not in wanted:
         try:
             return service.send(calls.get_table(wanted))
@@ -137,7 +139,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError.usage("This asks for a confirmation, and there is no terminal.", "Add --yes.")
+        raise CommandError.usage("The command asks for a confirmation, but there is no terminal.", "Add --yes.")
     typer.confirm(question, abort=True)
 
 

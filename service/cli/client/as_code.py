@@ -80,9 +80,9 @@ def apply(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is deleted")] = False,
 ) -> None:
-    """Change the configuration of the service to that of the file. Each object is changed in a call of its own, and
-    only if nobody else has changed it meanwhile. Applying the same file again changes nothing. Exit code 1 if a change
-    was refused."""
+    """Change the configuration of the service to that of the file. Each object is changed by a separate call, and only
+    if nobody else has changed the object meanwhile. Applying the same file again changes nothing. Exit code 1 if a
+    change was refused."""
     read = yaml_file.read(file)
     choices = Choices(prunes=prune, sends_secrets=secrets)
     found = config_plan.changes(service, read, config_plan.wanted_of(read), choices)
@@ -141,7 +141,7 @@ def _exported(section: Section, live: Live, variables: dict[str, str]) -> Json:
 
 
 def _variable(section: Section, title: str, way: tuple[str, ...], variables: dict[str, str]) -> str:
-    """Returns a new name of a variable for the value, and records the value in `variables`."""
+    """Returns a new name for a variable that stands for the value, and records the value in `variables`."""
     words = re.sub(r"[^A-Z0-9]+", "_", "_".join((section.name.rstrip("s"), title, *way)).upper()).strip("_")[:100]
     name, number = words, 1
     while name in variables:

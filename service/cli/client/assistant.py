@@ -32,11 +32,11 @@ def mcp(
     host: Annotated[str, typer.Option(help="Address to listen at, with --http")] = "127.0.0.1",
     allowed_host: Hosts = None,
 ) -> None:
-    """Serve assistants by the Model Context Protocol.
+    """Serve assistants through the Model Context Protocol.
 
     Standard input serves one person, with the token of --token-file, GROUNDSKEEPER_TOKEN or the context. --http serves
-    several: each request has its own token, as calls of the REST API have. Only `run_job` changes a table, and only
-    after a dry run.
+    several persons: each request must have a token, like calls of the REST API. Only `run_job` changes a table, and
+    only after a dry run.
     """
     with ended_properly(Output()) as out:
         if importlib.util.find_spec("mcp") is None:
@@ -50,7 +50,7 @@ def mcp(
             return
         hosts = allowed_host or ([f"{host}:*", "localhost:*"] if host in ("127.0.0.1", "::1", "localhost") else [])
         if not hosts:
-            why = f"Other machines reach {host}, so the names by which they do must be given."
+            why = f"Other machines can reach {host}, so the host names that they use must be given."
             raise CommandError.usage(why, "Add --allowed-host, such as --allowed-host 'mcp.example.com:*'.")
         try:
             listening = socket.create_server((host, http), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

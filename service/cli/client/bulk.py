@@ -1,4 +1,5 @@
-"""Changes of many tables, `groundskeeper tables pause` and the like, and jobs of many tables: one call each."""
+"""Changes of many tables, such as `groundskeeper tables pause`, and jobs on many tables. Each command makes one
+call."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from service.cli.client.problems import Hours, Reason, acknowledgement
 from service.model.formatting import count
 
 MOST = 500
-"""Most tables of one call."""
+"""The largest number of tables of one call."""
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Names or ids of the tables")]
 Pattern = Annotated[
@@ -28,7 +29,7 @@ Pattern = Annotated[
 
 
 def change(service: Connection, out: Output, names: list[str] | None, pattern: str | None, **wanted: Any) -> None:
-    """Sends the call, and prints an outcome for each table. Exit code 1 if one was refused."""
+    """Sends the call, and prints an outcome for each table. Ends with exit code 1 if a table was refused."""
     ids = [arguments.table_of(service, each)["id"] for each in names or ()]
     if pattern is not None:
         ids += [each["id"] for each in service.items(calls.list_tables(name=pattern), MOST + 1)["items"]]
@@ -60,7 +61,7 @@ ACTIONS = {
 
 
 def of_action(action: str) -> Callable[..., None]:
-    """Returns the command for one of `ACTIONS` on tables."""
+    """Returns the command that does one of `ACTIONS` on tables."""
 
     def act(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
         change(service, out, tables, pattern, action=action)

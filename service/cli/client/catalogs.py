@@ -36,7 +36,7 @@ def list_catalogs(service: Connection, out: Output) -> None:
 
 @command(app, "show")
 def show(service: Connection, out: Output, name: Name) -> None:
-    """Show a catalog, and what its last sync has left."""
+    """Show a catalog, and what its last sync has left undone."""
     found = service.send(calls.get_catalog(name))
     error = found["error"] or {}
     out.details(
@@ -62,8 +62,8 @@ def sync(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done")] = False,
 ) -> None:
-    """Register new tables, and follow those that have moved or were dropped, as the catalog's rules say. Exit code 1 if
-    a table is refused or cannot be read."""
+    """Register new tables, and follow tables that have moved or were dropped, as the catalog's rules say. Exit code 1
+    if a table is refused or cannot be read."""
     found = service.send(calls.sync_catalog(name, CatalogSyncIn(dry_run=dry_run)))
     out.document(found)
     _show(out, found)

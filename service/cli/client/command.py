@@ -44,7 +44,7 @@ _COMMON: dict[str, tuple[Any, Any]] = {
 
 def of_service(command: Callable[Concatenate[Connection, Output, P], None]) -> Callable[..., None]:
     """Gives a command the options --url, --token-file, --json and --output, and calls it with a connection and an
-    output. A command that writes to a file defines --output itself."""
+    output. If a command writes to a file, it defines --output itself."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[2:]
 
     @functools.wraps(command)

@@ -1,5 +1,5 @@
-"""Words that a shell completes from the service. Completion is limited in time, and returns nothing if the service is
-unavailable or refuses the call."""
+"""Completes words in a shell with names from the service. The time is limited. If the service is unavailable or refuses
+the call, nothing is completed."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def complete_setting(incomplete: str) -> list[str]:
 
 
 def every_member(dots: int) -> Iterable[str]:
-    """Returns names that a user may misspell: settings and sections of policies, and parameters of jobs as a problem
-    names them. Names have at most this number of dots."""
+    """Returns names that a user may misspell: settings and sections of policies, and parameters of jobs, in the form in
+    which problems name them. Names have at most this many dots."""
     of_jobs = (f"params.{each.name}" for kind in JobKind for each in parameters(kind))
     return dict.fromkeys(".".join(each.split(".")[: dots + 1]) for each in (*_settings(), *of_jobs))
 

@@ -1,4 +1,4 @@
-"""The changes that bring the service to the state of a file."""
+"""The changes that give the service the configuration of a file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Wanted:
-    """An object of the file. `members` has the values of variables, `written` the references to them; `unset` has the
-    variables that are not set."""
+    """An object of the file. `members` has the values of variables, `written` has the references to variables instead.
+    `unset` has the variables that are not set."""
 
     way: Way
     key: str
@@ -62,15 +62,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Choices:
-    """The options of `apply`. `prunes` deletes objects that the file lacks, if it has their kind. `sends_secrets` sends
-    secrets even if the service already has one, because stored secrets cannot be compared."""
+    """The options of `apply`. If `prunes`, objects that the file lacks are deleted, if the file has their kind. If
+    `sends_secrets`, secrets are sent even if the service already has one; stored secrets cannot be compared."""
 
     prunes: bool = False
     sends_secrets: bool = False
 
 
 def wanted_of(file: YamlFile) -> dict[Section, list[Wanted]]:
-    """Returns the objects of the file by their sections. Raises CommandError for the first one that is not valid."""
+    """Returns the objects of the file by section. Raises CommandError for the first object that is not valid."""
     if not isinstance(file.value, dict):
         raise file.wrong((), "the document must be an object, with the kinds " + ", ".join(_BY_NAME) + ".")
     for name in file.value:
@@ -106,15 +106,15 @@ def changes(
 
 
 def carry_out(service: Connection, file: YamlFile, change: Change, choices: Choices) -> None:
-    """Makes one change, if the object has not changed since it was read. Raises CommandError."""
+    """Makes one change, if the object has not changed since it was read. Otherwise raises CommandError."""
     section, live = change.section, change.live
     if live is not None:
         seen = live.members
         live = section.read_again(service, live)
         if live.members != seen:
-            raise CommandError.of(ExitCode.FAILED, "This has changed meanwhile", hint="Repeat the command.")
+            raise CommandError.of(ExitCode.FAILED, "The object has changed meanwhile", hint="Repeat the command.")
     elif section.is_part and change.wanted is not None:
-        # The object that it belongs to may have been created by an earlier change.
+        # An earlier change may have created the object of which this one is a part.
         live = next((each for each in section.found(service) if each.key == change.wanted.key), None)
     if change.wanted is None:
         assert live is not None
@@ -165,7 +165,7 @@ def _by_key(file: YamlFile, section: Section, found: Iterator[Live]) -> dict[str
 
 
 def _comparable(section: Section, wanted: Wanted, live: Live | None, *, shown: bool = False) -> Json:
-    """Returns the wanted members, with masks in place of secrets that the service has stored."""
+    """Returns the wanted members for a comparison, with masks in place of secrets that the service has stored."""
     members: Json = wanted.members
     if shown:
         written = {name: each for name, each in wanted.written.items() if name != section.key}

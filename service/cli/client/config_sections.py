@@ -1,5 +1,5 @@
-"""The kinds of objects that a configuration file holds, one declaration each. The members of an object are those of the
-API's request, so a declaration only names the calls."""
+"""The kinds of objects in a configuration file, with one declaration for each. An object has the members of the API's
+request, so a declaration only names the calls."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from service.model.shown_url import shown_url
 
 @dataclass(frozen=True)
 class Live:
-    """An object of the service: its key, its members as a request would have them, its id, and its entity tag once it
-    was read by itself."""
+    """An object of the service: its key, its members as in a request, and its id. The entity tag is only known after
+    the object was read by a separate call."""
 
     key: str
     members: Json
@@ -39,10 +39,10 @@ class Live:
 
 @dataclass(frozen=True)
 class Section:
-    """A kind of objects. `key` is the member that identifies an object, `body` the model of the request. `live` makes a
-    `Live` from an answer and its tag. `listed`, `get` and `delete` are calls of the API; `put` creates or replaces an
-    object. Members in `kept` stay unchanged if the file leaves them out. If `is_level` is set, a member with its
-    default value differs from a missing one."""
+    """A kind of objects. `key` is the member that identifies an object, and `body` is the model of the request. `live`
+    makes a `Live` from an answer and its tag. `listed`, `get` and `delete` are calls of the API; `put` creates or
+    replaces an object. Members in `kept` stay unchanged if the file leaves them out. If `is_level` is true, a member
+    that is set to its default differs from a missing member."""
 
     name: str
     key: str
@@ -68,7 +68,7 @@ class Section:
 
     @property
     def is_part(self) -> bool:
-        """Whether the object is a part of another one, which does not exist without members."""
+        """Whether the object is a part of another object, and does not exist if it has no members."""
         return self.key == "table"
 
 
@@ -76,7 +76,7 @@ class _TablePolicies(Section):
     """The tables, each with the members of its own policy."""
 
     def found(self, service: Connection) -> Iterator[Live]:
-        # A table without a policy of its own is listed too, so that one can be put.
+        # A table without its own policy is listed too, so that a policy can be put.
         for table in super().found(service):
             yield self.read_again(service, table)
 
@@ -160,7 +160,7 @@ SECTIONS = (
     Section(
         *("tables", "base_path", TableIn, _table),
         *(calls.list_tables, calls.get_table, _put_table, calls.unregister_table),
-        # A registration detects these two.
+        # A registration detects these two members.
         kept=frozenset({"name", "index"}),
     ),
     _TablePolicies(

@@ -1,5 +1,5 @@
-"""Values of configuration files: their members by the models of the API, references to variables of the environment,
-and differences."""
+"""Values of configuration files: members as in the models of the API, references to variables of the environment, and
+differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|\.?([^.\[\]]+)")
 
 
 def projected(value: Any, type_: Any) -> Any:
-    """Returns the part of an answer that a request of this type has, without members that have their default."""
+    """Returns the part of an answer that a request of this type would have. Members that have their default are left
+    out."""
     model = _of(type_, Model)
     if isinstance(value, dict) and model is not None:
         members = {each.encode_name: each for each in msgspec.structs.fields(model) if each.encode_name in value}
@@ -50,7 +51,7 @@ def changed_members(wanted: Json, live: Json, model: type[Model]) -> Json:
 
 def check(file: YamlFile, way: Way, value: Any, model: type[Model], *, more: str) -> None:
     """Raises CommandError for a member that the model does not have, or that has a wrong type. `more` is the name of a
-    further member."""
+    further member, which is required."""
     if not isinstance(value, dict):
         raise file.wrong(way, "must be an object.")
     if not isinstance(value.get(more), str) or not value[more]:
@@ -88,7 +89,7 @@ def resolved(value: Any, file: YamlFile, way: Way, unset: dict[Way, str]) -> Any
 
 
 def check_masks(file: YamlFile, way: Way, wanted: Any, live: Any, unset: dict[Way, str]) -> None:
-    """Raises CommandError for a mask that stands for no stored secret."""
+    """Raises CommandError for a mask if the service has no secret stored for it."""
     if isinstance(wanted, dict):
         for name, each in wanted.items():
             check_masks(file, (*way, name), each, live.get(name) if isinstance(live, dict) else None, unset)
@@ -96,7 +97,7 @@ def check_masks(file: YamlFile, way: Way, wanted: Any, live: Any, unset: dict[Wa
         for number, each in enumerate(wanted):
             check_masks(file, (*way, number), each, None, unset)
     elif isinstance(wanted, str) and MASK in wanted and not (_is_masked(live) and wanted in (MASK, live)):
-        why = f"the variable {unset[way]} is not set." if way in unset else "this is a mask, not a secret."
+        why = f"the variable {unset[way]} is not set." if way in unset else "the value is a mask, not a secret."
         raise file.wrong(way, why)
 
 

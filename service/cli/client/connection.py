@@ -1,4 +1,5 @@
-"""The connection to the service: the typed client, whose calls are answered in JSON, and whose errors end a command."""
+"""The connection to the service. It uses the typed client, but returns answers as JSON, and its errors end a
+command."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from service.cli.client.failure import CommandError, ExitCode
 DEFAULT_URL = "http://127.0.0.1:8080"
 MOST_ON_PAGE = 500
 _EVERY = 10**9
-# The retries are short, because a person waits.
+# The retries end soon, because a person waits.
 _RETRIES = Retries(times=3, first=0.2, most=1.0, longest=2.0)
 
 Json = dict[str, Any]
@@ -70,7 +71,8 @@ class Connection(AbstractContextManager["Connection"]):
             return self._client.exchange(call).value
 
     def items(self, call: Call[Any], limit: int) -> Json:
-        """Returns up to `limit` items of a list as one page, with the other members of the last page that was read."""
+        """Returns up to `limit` items of a list as one page. Its other members are those of the last page that was
+        read."""
         items: list[Json] = []
         while True:
             size = min(limit - len(items), MOST_ON_PAGE)
@@ -86,15 +88,16 @@ class Connection(AbstractContextManager["Connection"]):
         return found
 
     def events(self, types: str, *, table_id: str | None, after: int | None, retries: Retries) -> Iterator[Json]:
-        """Yields events without end, over broken connections too, until all retries have failed in a row."""
+        """Yields events without end. If the connection breaks, connects again, until all retries have failed in a
+        row."""
         with _failing():
             for event in self._client.events(types, table_id=table_id, after=after, retries=retries):
                 yield dict(event.document)
 
 
 def connected(url: str | None, token_file: Path | None) -> Connection:
-    """Returns the connection to the service that these options or variables name, else to the service of the context in
-    use."""
+    """Returns a connection to the service that these options or variables name, or else to the service of the context
+    in use."""
     return Connection(*address_and_token(url, token_file))
 
 
@@ -136,13 +139,13 @@ def _failing(*, may_be_repeated: bool = True) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        # A service that stops or has just started answers with this status for a moment.
+        # A service that is about to stop, or has just started, answers with this status for a moment.
         is_passing = error.status == HTTPStatus.SERVICE_UNAVAILABLE
         raise CommandError(_code(error), error.document, is_passing=is_passing) from error
     except UnreachableError as error:
-        hint = "Start it with `groundskeeper serve`, or set GROUNDSKEEPER_URL or --url to its address."
+        hint = "Start the service with `groundskeeper serve`, or set GROUNDSKEEPER_URL or --url to its address."
         if error.was_sent and not may_be_repeated:
-            hint = "The service may have carried out the call: check that before you repeat the command."
+            hint = "The service may have carried out the call. Check this before you repeat the command."
         document = {"title": "The service cannot be reached", "detail": str(error), "hint": hint}
         raise CommandError(ExitCode.UNREACHABLE, document, is_passing=True) from error
     except ClientError as error:
@@ -154,6 +157,6 @@ def _failing(*, may_be_repeated: bool = True) -> Iterator[None]:
 def _code(error: ApiError) -> ExitCode:
     if error.status == HTTPStatus.NOT_FOUND:
         return ExitCode.NOT_FOUND
-    # Other problems with the same statuses have other causes, for example a path.
+    # Other types with the same statuses have other causes, for example a forbidden path.
     is_rejected = isinstance(error, problems.UnauthenticatedError | problems.ForbiddenError)
     return ExitCode.UNAUTHORISED if is_rejected else ExitCode.FAILED

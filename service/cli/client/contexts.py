@@ -1,4 +1,4 @@
-"""`groundskeeper context`: services by name, and the one that commands call. Variables of the environment take
+"""`groundskeeper context`: names for services, and the service that commands call. Variables of the environment take
 precedence."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def add(
         Path | None, typer.Option("--token-file", help="File with a token. The file stays where it is")
     ] = None,
 ) -> None:
-    """Add a context, or replace the one of this name. The first one is used at once."""
+    """Add a context, or replace the one of this name. The first context is used at once."""
     with ended_properly(Output()) as out:
         if not name.isprintable() or not name.strip() or len(name) > 64:
             raise CommandError.usage("A context's name is 1 to 64 characters that can be printed.")

@@ -19,7 +19,7 @@ from service.model.formatting import count
 if TYPE_CHECKING:
     from service.cli.client.spark_event_logs import EventLogs, QueryReads
 
-# The service recognizes a run that is reported again for two days.
+# For two days the service recognizes a run that is reported again.
 _MOST_HOURS = 47
 _PAUSE_SECONDS = 30.0
 _PRODUCER = "https://spark.apache.org/event-log"
@@ -34,7 +34,7 @@ def count_reads(
     hours: Annotated[int, typer.Option(min=1, max=_MOST_HOURS, help="Only queries of the last hours")] = 24,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new queries, until Ctrl-C")] = False,
 ) -> None:
-    """Count the reads of tables by the event logs of Spark. A query counts once for each table, even if the command is
+    """Count the reads of tables in the event logs of Spark. A query counts once for each table, even if the command is
     repeated. Objectives and the order of jobs use the number of reads."""
     # The import of Arrow takes a second, and other commands do not need it.
     from service.cli.client.spark_event_logs import EventLogs
@@ -78,7 +78,7 @@ def _event(query: QueryReads) -> LineageEventIn:
 
 
 def _dataset(path: str) -> LineageDatasetIn:
-    """Returns a path as OpenLineage names it."""
+    """Returns the dataset of a path, with the names that OpenLineage prescribes."""
     scheme, separator, rest = path.partition("://")
     if not separator:
         return LineageDatasetIn(namespace="file", name=path.removeprefix("file:"))

@@ -1,4 +1,4 @@
-"""The options by which commands declare what a table is: its index, its lock, its writers and readers, its owner."""
+"""The options of commands that declare facts about a table: its index, its lock, its writers and readers, its owner."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class OfTables:
     tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None
 
     def declared(self, before: Json, **of_writers: bool | str | None) -> Json:
-        """Returns the members of a table that the options set. Members of writers, of tags, and of a lock with the same
-        provider that no option sets are taken from `before`. `of_writers` are further members of the writers; None sets
-        nothing. Raises CommandError."""
+        """Returns the members of a table that the options set. If an option changes only a part of the writers, of the
+        tags, or of a lock with the same provider, the rest is taken from `before`. `of_writers` are further members of
+        the writers; a value of None changes nothing. Raises CommandError."""
         found: Json = {}
         if self.lock is not None or self.lock_option or self.lock_wait_seconds is not None:
             options = arguments.pairs(self.lock_option, "--lock-option")
@@ -100,8 +100,8 @@ class OfTable(OfTables):
 
 
 def with_declarations(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of the class that annotates its parameter `declares`, and calls the command with an
-    instance of that class."""
+    """Gives a command the options of the class that is the annotation of its parameter `declares`. Calls the command
+    with an instance of this class."""
     signature = inspect.signature(command, eval_str=True)
     declares: type[OfTables] = signature.parameters["declares"].annotation
     hints = get_type_hints(declares, include_extras=True)

@@ -13,7 +13,7 @@ from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
 from service.cli.client.output import Output, ago
 
-# A test is sent once, and the service gives its receiver two minutes at most.
+# A test is sent only once, and the service waits at most two minutes for the receiver.
 _TEST_SECONDS, _LOOK_SECONDS = 150.0, 0.25
 _SHOWN_CHARACTERS = 100
 
@@ -30,7 +30,7 @@ def follow_test(service: Connection, out: Output, delivery: Json, what: str) -> 
 
 
 def last_answer(attempts: list[Json]) -> str:
-    """The answer to the newest attempt: its error, or its status; if the receiver refused, also the text of the
+    """Returns the answer to the newest attempt: its error, or its status; if the receiver refused, also the text of the
     answer."""
     if not attempts:
         return ""

@@ -25,7 +25,7 @@ def discover(
     *,
     pattern: Annotated[str, typer.Option(help="Glob for the paths of tables relative to ROOT")] = "*",
     register: Annotated[bool, typer.Option("--register", help="Register every table that can be registered")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to examine or to register")] = 100,
     rule: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,6 +75,6 @@ def _show_found(out: Output, found: Json) -> None:
     columns = ("PATH", "NAME", "STATE", "OWNER AND TAGS", "ID OR REASON")
     out.table(columns, rows, empty="There are no tables.")
     for each in found["skipped"]:
-        out.note(f"Not looked into: {each['path']}: {each['reason']['title']} {each['reason']['detail']}")
+        out.note(f"Not searched: {each['path']}: {each['reason']['title']} {each['reason']['detail']}")
     if not found["is_complete"]:
         out.note("There may be more: repeat the command with --register, or name a folder further below.")

@@ -33,11 +33,11 @@ def events(
     ] = None,
     limit: Limit = 100,
 ) -> None:
-    """List events, oldest first; or follow them, over restarts of the service. Each line of a followed stream is one
-    event (CloudEvents) if --json is given."""
+    """List events, oldest first; or follow them, even if the service restarts meanwhile. If --json is given, each line
+    of a followed stream is one event (CloudEvents)."""
     types, table_id = ",".join(type_ or ["*"]), arguments.id_of(service, table)
     if follow:
-        # A call that fails at once if the service cannot be reached. The stream would wait for the service.
+        # The call fails at once if the service cannot be reached, while the stream would wait for the service.
         service.send(calls.list_event_types())
         retries = Patience(away=lambda: out.note("The connection broke; trying again."))
         for event in service.events(types, table_id=table_id, after=after, retries=retries):

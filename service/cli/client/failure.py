@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ExitCode(IntEnum):
-    """The exit codes. 130 is the end by Ctrl-C, by convention."""
+    """The exit codes. The code 130 means that Ctrl-C ended the command, as is the convention."""
 
     OK = 0
     FAILED = 1
@@ -21,15 +21,15 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """A failed command. `document` is a problem document (RFC 9457), either from the service, or made here and then
-    without `type`."""
+    """A failed command. `document` is a problem document (RFC 9457). It comes from the service, or is made by the
+    command and then has no `type`."""
 
     def __init__(self, code: ExitCode, document: Mapping[str, Any], *, is_passing: bool = False) -> None:
         super().__init__(document.get("title", ""))
         self.code = code
         self.document = dict(document)
         self.is_passing = is_passing
-        """Whether the failure may pass by itself, such as during a restart of the service."""
+        """Whether the failure may pass by itself, as it does during a restart of the service."""
 
     @classmethod
     def of(cls, code: ExitCode, title: str, detail: str = "", hint: str = "") -> CommandError:

@@ -20,7 +20,7 @@ _STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 
 
 def show(service: Connection, out: Output, job_id: str, level: LogLevel | None) -> None:
-    """Prints all lines that the service has kept."""
+    """Prints all lines that the service has stored."""
     items, position = _lines(service, job_id, level)
     out.document({"items": items, "next_cursor": None, "position": position})
     for line in items:
@@ -28,8 +28,8 @@ def show(service: Connection, out: Output, job_id: str, level: LogLevel | None) 
 
 
 def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None) -> None:
-    """Prints lines until the job has ended; with --json each as an object on a line. Raises CommandError if the service
-    stays unavailable."""
+    """Prints lines until the job has ended. If --json is given, each line is an object. Raises CommandError if the
+    service stays unavailable."""
     retries = Patience(away=lambda: out.note("The service cannot be reached; waiting."))
     job, position = service.send(calls.get_job(job_id)), None
     while True:
@@ -41,7 +41,7 @@ def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None
         if job["state"] in {*ENDED, JobState.UNKNOWN}:
             return
         time.sleep(_POLL_SECONDS)
-        # The state is read before the lines: after the end of the job, no more lines come.
+        # The state is read before the lines. If the job had ended by then, no more lines can come.
         job = service.send(calls.get_job(job_id), retries)
 
 

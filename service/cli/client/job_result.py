@@ -10,7 +10,7 @@ from service.cli.client.connection import Json
 from service.cli.client.output import Output, compact
 from service.model.formatting import size
 
-# The members that get lines of their own.
+# Each of these members gets a separate line.
 _NOTES = ("notes", "warnings")
 _PROBLEMS = ("refusals", "findings")
 _SAID_ELSEWHERE = (*_NOTES, "nothing_to_do")
@@ -19,7 +19,7 @@ _SECONDS = re.compile(r"_?seconds$")
 
 
 def show(out: Output, result: Json) -> None:
-    """Prints the members with their values, then the notes. Refusals and findings are left to `show_problem`."""
+    """Prints the members with their values, then the notes. `show_problem` prints refusals and findings."""
     notes = [note for name in _NOTES for note in result.get(name) or ()]
     values = [(name, value) for name, value in result.items() if name not in _SAID_ELSEWHERE]
     out.pairs([(_label(name), _words(name, value)) for name, value in values if not (value and name in _PROBLEMS)])

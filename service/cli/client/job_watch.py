@@ -1,4 +1,4 @@
-"""Follows a job to its end, over restarts of the service."""
+"""Follows a job to its end, even if the service restarts meanwhile."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ POLL_SECONDS = 0.5
 
 
 def follow(service: Connection, out: Output, job_id: str) -> None:
-    """Shows the progress until the job has ended. Ends the command if the job did not succeed; raises CommandError if
-    the service stays unavailable."""
+    """Shows the progress until the job has ended. Ends the command with an exit code if the job did not succeed. Raises
+    CommandError if the service stays unavailable."""
     job = service.send(calls.get_job(job_id))
     shown = _Bar(out) if out.console.is_terminal and not out.as_json else _Lines(out)
-    # The service may restart: its jobs go on, or are taken up again.
+    # The service may restart meanwhile. Jobs then go on, or are tried again.
     retries = Patience(away=shown.away)
     try:
         with shown:
@@ -43,7 +43,7 @@ def follow(service: Connection, out: Output, job_id: str) -> None:
 
 
 def described(job: Json) -> str:
-    """Returns the step and its figures: bytes if there are any, else tasks of Spark."""
+    """Returns the present step with its figures: bytes if they are known, else tasks of Spark."""
     progress = job["progress"]
     return f"{progress['step']}{_figures(progress)}" if progress else ""
 

@@ -45,7 +45,7 @@ def run(
     ] = None,
     params_file: Annotated[Path | None, typer.Option(help="JSON object with parameters; - is standard input")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plan, and change nothing")] = False,
-    priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher ones first. Default: 0")] = None,
+    priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher starts first. Default: 0")] = None,
     timeout_seconds: Annotated[int | None, typer.Option(min=1, help="Time limit of one attempt")] = None,
     key: Annotated[
         str | None, typer.Option("--idempotency-key", help="The same key on the same table returns the same job")
@@ -81,14 +81,14 @@ def run_many(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plans, and change nothing")] = False,
 ) -> None:
-    """Submit the same job on many tables. If it is refused on one table, the others get it nevertheless."""
+    """Submit the same job on many tables. If the job is refused on one table, the others still get it."""
     job = {"kind": kind.value, "params": arguments.values(param, "--param"), "dry_run": dry_run}
     bulk.change(service, out, tables, pattern, action="run", job=job)
 
 
 @app.command("kinds")
 def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Default: all")] = None) -> None:
-    """List the kinds of jobs; or the parameters of one, each with its default."""
+    """List the kinds of jobs, or the parameters of one kind with their defaults."""
     out = Output()
     if kind is None:
         rows = [(each.value, declared.summary) for each, declared in KINDS.items()]
@@ -102,7 +102,7 @@ def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Defa
 
 @command(app, "watch")
 def watch(service: Connection, out: Output, job: JobId) -> None:
-    """Follow a job to its end, even if the service restarts meanwhile. Fails if the job does. Ctrl-C does not end the
+    """Follow a job to its end, even if the service restarts meanwhile. Fails if the job fails. Ctrl-C does not end the
     job."""
     job_watch.follow(service, out, job)
 
@@ -206,7 +206,7 @@ def _share(value: float | None) -> str:
 
 @command(app, "cancel")
 def cancel(service: Connection, out: Output, job: JobId) -> None:
-    """Cancel a job. The worker of a running one learns of it within seconds, and cleans up first."""
+    """Cancel a job. If it is running, its worker learns of this within seconds, and cleans up first."""
     found = service.send(calls.cancel_job(job))
     is_ended = found["state"] == JobState.CANCELLED
     out.answer(found, f"{job} is {found['state']}{'.' if is_ended else '; its worker was asked to end it.'}")
@@ -221,7 +221,7 @@ def retry(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to its end, as `jobs watch`")] = False,
 ) -> None:
     """Submit a job again that failed or was cancelled, as a new job with the same parameters. Until the new job has
-    ended, a repeated command finds it."""
+    ended, a repeated command returns this job."""
     found = service.send(calls.retry_job(job))
     _submitted(service, out, found, f"{found['kind']}, again as in {job}", watch=watch)
 
@@ -247,7 +247,7 @@ def log(
 
 
 def _failing(job: Json) -> str | None:
-    """Returns words about the failed attempts of such jobs on the table, and when the next one may start."""
+    """Returns words about the failed attempts of such jobs on the table, and about when the next attempt may start."""
     if not (breaker := job.get("breaker")):
         return None
     error = f": {breaker['error']['title']}" if breaker["error"] else ""

@@ -18,7 +18,8 @@ from jobs.kinds.registry import KINDS
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kind. `default` is text, empty if there is none; `choices` are all values, if they are few."""
+    """A parameter of a kind. `default` is a text, which is empty if there is none. `choices` are all values, if there
+    are few."""
 
     name: str
     default: str
@@ -51,7 +52,7 @@ def parameters(kind: JobKind) -> list[Parameter]:
 
 
 def complete_param(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Completes `name=`, and then the values of a parameter, if they are few."""
+    """Completes `name=`, and then the values of the parameter, if there are few."""
     try:
         known = parameters(JobKind(context.params["kind"]))
     except (KeyError, ValueError):

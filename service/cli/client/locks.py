@@ -37,13 +37,14 @@ def break_(
     reason: Annotated[str, typer.Option(help="How you know that its holder is dead. Kept in the audit trail")],
     yes: Yes = False,
 ) -> None:
-    """Break a lock that a dead writer left. A holder that is only slow would then write at the same time as others."""
+    """Break a lock that a dead writer left. If the holder is only slow, it would then write at the same time as
+    others."""
     found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
     if lock["is_breakable"] and not yes:
         _show(out, lock)
         arguments.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
-    # The id makes sure that only the lock that was shown is broken, not a later one.
+    # The id ensures that only the shown lock is broken, and not a later one.
     broken = service.send(calls.break_lock(found["id"], reason=reason, lock_id=lock["id"]))
     out.document(broken)
     out.say(f"Broke the lock of {found['name']}, held for {duration(broken['held_seconds'])} by {broken['holder']}.")

@@ -131,7 +131,7 @@ def snooze(
     hours: Annotated[float, typer.Option(min=0, max=8760, help="How long; 0 ends the snooze")] = 8.0,
     reason: Annotated[str | None, typer.Option(help="For others")] = None,
 ) -> None:
-    """Send nothing for a time. Afterwards, problems that are still open are reported."""
+    """Send nothing for a time. After that, problems that are still open are reported."""
     if not hours:
         service.send(calls.wake_notification(name))
         out.say(f"{name} is awake.")

@@ -48,9 +48,9 @@ class Form(StrEnum):
 
 
 class Output:
-    """On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. Elsewhere the columns are
-    plain and complete, so that other programs can read them. `as_json`, or any other form for programs, prints only
-    documents, lines and the failure, without texts for people."""
+    """Prints what a command has to say. On a terminal, tables fit its width, and states have colours unless NO_COLOR is
+    set. Otherwise the columns are plain and complete, so that other programs can read them. `as_json`, or another form
+    for programs, prints only documents, lines and the failure, without texts for people."""
 
     def __init__(self, *, as_json: bool = False, form: Form = Form.TABLE) -> None:
         self.form = Form.JSON if as_json else form
@@ -59,7 +59,7 @@ class Output:
         self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def document(self, document: Any) -> None:
-        """Prints the document in the chosen form; nothing if that form is for people."""
+        """Prints the document in the chosen form; prints nothing if this form is for people."""
         match self.form:
             case Form.JSON:
                 self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
@@ -75,7 +75,7 @@ class Output:
         self.say(text)
 
     def line(self, text: str) -> None:
-        """Prints a line as it is, however long."""
+        """Prints a line unchanged, however long it is."""
         print(text, flush=True)  # Rich would wrap the line.
 
     def say(self, text: str, *, style: str | None = None) -> None:
@@ -109,13 +109,14 @@ class Output:
             _print_plain([list(headings), *shown])
 
     def listing(self, page: Json, columns: Columns, *, empty: str) -> None:
-        """Prints the items of an answer: as the API returns them, or as a table."""
+        """Prints the items of an answer, either as the API returns them or as a table."""
         self.document(page)
         rows = ([_cell(each, column) for column in columns.values()] for each in page["items"])
         self.table(list(columns), rows, empty=empty)
 
     def details(self, document: Json, *members: str | tuple[str, Any]) -> None:
-        """Prints an object: as the API returns it, or as names and values. A member stands for its name and value."""
+        """Prints an object, either as the API returns it or as names and values. A member stands for its name and
+        value."""
         self.document(document)
         self.pairs(members, document)
 
@@ -187,17 +188,17 @@ def took(document: Mapping[str, Any]) -> str:
 
 
 def compact(value: Any) -> str:
-    """Returns a text as it is, and anything else as JSON on one line."""
+    """Returns a text unchanged, and any other value as JSON on one line."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def age(member: str) -> Callable[[Json], str]:
-    """Returns a column of the time since, or until, a member."""
+    """Returns a column with the time since a moment in a member, or until this moment."""
     return lambda item: ago(_cell(item, member) or None)
 
 
 def _cell(item: Any, column: str | Callable[[Json], Any]) -> Any:
-    """Returns a value of an item, in words. A list is its elements; null is an empty text."""
+    """Returns a value of an item in words. A list becomes its elements, null an empty text."""
     if not isinstance(column, str):
         return column(item)
     for part in column.split("."):

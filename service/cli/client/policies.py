@@ -47,7 +47,7 @@ def show(
     *,
     pattern: AsPattern = False,
 ) -> None:
-    """Show the effective policy of a table, with the source of each value; or the policies of patterns."""
+    """Show the effective policy of a table with the source of each value, or the policies of patterns."""
     if target is None:
         _list_patterns(service, out)
     elif pattern:
@@ -111,7 +111,8 @@ def set_policy(
         Path | None, typer.Option(help="JSON object of a whole policy, which replaces the old one; - is standard input")
     ] = None,
 ) -> None:
-    """Change the policy of a table or pattern: only the named settings, unless a file replaces all of it."""
+    """Change the policy of a table or pattern. Only the named settings change, unless a file replaces the whole
+    policy."""
     if not settings and not unset and file is None:
         raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
     if not pattern:
@@ -123,8 +124,8 @@ def set_policy(
         new, tag = (own_of_pattern if pattern else _own_of_table)(service, target)
     edit(new, settings, unset)
     if pattern:
-        # If the pattern had no policy, somebody may have set one meanwhile, which must not be lost. A file replaces any
-        # policy.
+        # If the pattern had no policy, somebody may have set one meanwhile, which must not be lost; but a file replaces
+        # any policy.
         is_new = tag is None and not file
         seen: Any = {"if_none_match": "*"} if is_new else {"if_match": tag}
         _show_pattern(out, service.send(calls.put_policy(target, new, **seen)))
@@ -175,7 +176,7 @@ def own_of_table(effective: Json) -> Json:
 def edit(
     level: Json, settings: list[str] | None, unset: list[str] | None = None, *, option: str = "NAME=VALUE"
 ) -> None:
-    """Puts settings into a level of a policy, and takes others out. Raises CommandError."""
+    """Puts settings into a level of a policy, and removes others. Raises CommandError."""
     for name, value in arguments.values(settings, option).items():
         _put_in(level, name, value)
     for name in unset or ():
@@ -236,7 +237,7 @@ def own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None]
 
 
 def described_settings(level: Json) -> str:
-    """Returns the settings of a level in a line."""
+    """Returns the settings of a level in one line."""
     return "; ".join(f"{name} {policy_values.shown(name, value)}" for name, value in _flat(level["settings"]))
 
 

@@ -1,4 +1,4 @@
-"""Settings of policies in a form for people, with units, ranges and defaults from their declarations."""
+"""Settings of policies in a form for people. Units, ranges and defaults come from the settings' declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.policies.policy import SECTIONS, Policy
 
 
 def shown(name: str, value: Any) -> str:
-    """Returns a value with its unit, windows as times. If the unit rounds the value, the exact value follows."""
+    """Returns a value with its unit, and windows as times. If the value is rounded, the exact value follows."""
     member = name.rpartition(".")[2]
     if member == "windows" and isinstance(value, list):
         return "; ".join(map(_window, value)) or "at any time"
@@ -37,7 +37,7 @@ def default_of(name: str) -> Any:
 
 
 def range_of(name: str) -> str:
-    """Returns the least and the greatest value; empty without bounds."""
+    """Returns a text with the least and the greatest value; empty if there are no bounds."""
     section, _, member = name.partition(".")
     declared: Any = SECTIONS.get(section, Policy)
     bounds: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def range_of(name: str) -> str:
     low, high = (bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt")))
     if low is None and high is None:
         return ""
-    # Bounds such as 2^53 only come from the numbers of JSON, so they are not shown.
+    # Bounds such as 2^53 exist only because JSON carries no larger numbers exactly, so they are not shown.
     ends = ("" if each is None or each >= 2**53 else shown(name, each) for each in (low, high))
     return " to ".join(ends).strip() if high is not None and high < 2**53 else f"from {shown(name, low)}"
 

@@ -12,15 +12,15 @@ from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output, ago
 
-# Time limits: for the poll to begin, and for a poll that finds changes to record them. The last value is the interval
-# of the checks.
+# Time limits: until the poll begins, and until a poll that finds changes has recorded them. The last value is the
+# interval of the checks.
 _BEGIN_SECONDS, _END_SECONDS, _LOOK_SECONDS = 10.0, 2.0, 0.1
 
 
 @of_service
 def poll(service: Connection, out: Output, table: TableName) -> None:
-    """Have a table polled now, and print the result. For a table that could not be read, the result shows at once
-    whether it can be read again."""
+    """Have a table polled now, and print the result. If the table could not be read before, this shows at once whether
+    it can be read again."""
     found = arguments.table_of(service, table)
     before = _state(service, found["id"])
     answer = service.send(calls.poll_table(found["id"]))
@@ -59,7 +59,7 @@ def _next_poll_at(state: Json | str) -> object:
 
 
 def _state(service: Connection, table_id: str) -> Json | str:
-    """Returns the snapshot, or, as long as there is none, how many polls have failed and why."""
+    """Returns the snapshot; while there is none, how many polls have failed, and why."""
     try:
         return service.send(calls.get_snapshot(table_id, partitions=1))
     except CommandError as error:

@@ -39,7 +39,7 @@ def described(known: Json) -> str:
 def acknowledge(
     service: Connection, out: Output, problems: Problems, *, hours: Hours = None, reason: Reason = None
 ) -> None:
-    """Mark single problems as known, until each ends or becomes more serious, or for some hours."""
+    """Mark single problems as known, until each ends or becomes more serious, or only for some hours."""
     wanted: Any = acknowledgement(hours, reason)
     found = [service.send(calls.acknowledge_problem(each, wanted)) for each in problems]
     out.document({"items": found})
@@ -48,7 +48,7 @@ def acknowledge(
 
 @of_service
 def unacknowledge(service: Connection, out: Output, problems: Problems) -> None:
-    """Take back acknowledgements of problems: notifications report these problems again."""
+    """Take back acknowledgements of problems. Notifications then report these problems again."""
     for each in problems:
         service.send(calls.unacknowledge_problem(each))
     out.say(f"{count(len(problems), 'problem')} no longer acknowledged.")
@@ -66,8 +66,8 @@ def problems(
     tag: TagOption = None,
     limit: Limit = 100,
 ) -> None:
-    """List what is wrong now, the most serious first, with the command that helps. Replace words in <> before you use
-    it. Exit code 1 if a listed problem is critical or says that a job failed for good, else 0."""
+    """List what is wrong now, the most serious first, with a command that helps. Replace words in <> before you use the
+    command. Exit code 1 if a listed problem is critical or says that a job failed for good, else 0."""
     table_id = arguments.id_of(service, table)
     listed = calls.list_problems(table_id=table_id, kind=kind, severity=severity, owner=owner, tag=tag)
     # The counts come from the last page.
@@ -99,6 +99,6 @@ def _show(out: Output, problem: Json) -> None:
             ("known", described(known) if (known := problem["acknowledged"]) else None),
         ]
     )
-    # The command is on one line, however long, because a terminal copies a wrapped line with its breaks.
+    # The command is on one line, however long it is, because copying a wrapped line from a terminal copies its breaks.
     if not out.as_json:
         out.line(f"{'command':<{len('consequence')}}  {clean(problem['command'])}")

@@ -36,7 +36,7 @@ def report(
 ) -> None:
     """Sum up the work of the service in a period, and its cost."""
     if week and (since or until):
-        raise CommandError.usage("--week is a period of its own: leave out --since and --until.")
+        raise CommandError.usage("--week already sets the period: leave out --since and --until.")
     begin = utc_now() - timedelta(days=7) if week else since
     found = service.send(calls.get_report(since=begin, until=until, by=by, owner=owner, tag=tag, limit=limit))
     out.document(found)

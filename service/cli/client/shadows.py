@@ -24,8 +24,8 @@ def shadow(
     stop: Annotated[bool, typer.Option("--stop", help="End the shadow")] = False,
     adopt: Annotated[bool, typer.Option("--adopt", help="Make it the real policy of the pattern")] = False,
 ) -> None:
-    """Let a policy decide beside the real one without starting anything (NAME=VALUE or --file), compare it (PATTERN),
-    or list what runs so."""
+    """Try a policy as a shadow, which decides beside the real policy but starts no jobs (NAME=VALUE or --file). Compare
+    a shadow with the real policy (PATTERN), or list the shadows."""
     if pattern is None:
         columns: Columns = {"PATTERN": "pattern", "STARTED": age("started_at"), "SETTINGS": policies.described_settings}
         out.listing(service.send(calls.list_shadows()), columns, empty="No policy has a shadow.")
@@ -45,7 +45,7 @@ def shadow(
     found = service.send(calls.get_shadow(pattern))
     known = found["shadow"]
     if adopt:
-        # The precedence is a member of the policy that is sent, and not one of its settings.
+        # The precedence is a member of the policy that is sent, but not a setting.
         wanted: Any = {**known["settings"], "precedence": known["precedence"]}
         answer = service.send(calls.put_policy(pattern, wanted))
         service.send(calls.delete_shadow(pattern))
@@ -55,4 +55,4 @@ def shadow(
     out.say(f"{pattern} has had a shadow since {ago(known['started_at'])}: {policies.described_settings(known)}.")
     simulations.show(out, found["comparison"])
     if not found["is_enough"]:
-        out.note("A week tells more: the shadow has not seen every day of one.")
+        out.note("A week tells more: the shadow has not yet decided on every day of a week.")

@@ -43,10 +43,10 @@ def simulate(
     since: Since = None,
     until: Until = None,
 ) -> None:
-    """Show what another policy would have done with the commits of the past. Without a TARGET the policy is for all
-    tables (the pattern `*`)."""
+    """Show what another policy would have done with the commits of the past. Without a TARGET, the policy applies to
+    all tables (the pattern `*`)."""
     if last is not None and (since or until):
-        raise CommandError.usage("--last is a period of its own: leave out --since and --until.")
+        raise CommandError.usage("--last already sets the period: leave out --since and --until.")
     if target is not None and "=" in target and not pattern:
         settings, target = [target, *(settings or ())], None
     new: Any = _policy(file) if file else {}
@@ -68,7 +68,7 @@ def simulate(
 
 
 def show(out: Output, found: Json) -> None:
-    """Prints a simulation beside the present policy."""
+    """Prints a simulation, with the figures of the present policy beside those of the new one."""
     out.say(found["text"])
     if found["caution"]:
         out.note(f"These figures may be wrong: {found['caution']}.")
@@ -110,8 +110,8 @@ def _figures(side: Json) -> tuple[Any, ...]:
 
 
 def curve(values: list[float], most: float) -> str:
-    """Returns the values as a line of bars. If there are many values, neighbours share a bar, which shows the largest
-    of them."""
+    """Returns the values as a line of bars. If there are many values, several neighbours share a bar, which shows the
+    largest of them."""
     if not values:
         return "(nothing is known)"
     width = min(_WIDTH, len(values))

@@ -1,7 +1,8 @@
 """The reads of Hudi tables in Spark's event logs (`org.apache.spark.scheduler.EventLoggingListener`, Spark 3).
 
-The physical plan of each query names its scans. The scans of Hudi's file index have the base path of the table as their
-location: all tables in Hudi 1.x, copy-on-write ones and read-optimized queries also in 0.15.
+The physical plan of each query names its scans. A scan that uses Hudi's file index has the base path of the table as
+its location. In Hudi 1.x these are the scans of all tables; in 0.15 only those of copy-on-write tables and
+read-optimized queries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyarrow import fs
 
 _QUERY = b"SparkListenerSQLExecutionStart"
 _START = b"SparkListenerApplicationStart"
-# The name of the event comes first in its line.
+# The name of the event comes first in the event's line.
 _HEAD = 200
 _CHUNK = 1024 * 1024
 _LONGEST = 16 * 1024 * 1024
@@ -43,7 +44,7 @@ class EventLogs:
     that cannot be read, with the reasons."""
 
     def __init__(self, folder: str) -> None:
-        """Raises OSError or ValueError if there is no such folder."""
+        """Opens the folder. Raises OSError or ValueError if it does not exist."""
         place = folder if "://" in folder else str(Path(folder).absolute())
         self._files, self._root = fs.FileSystem.from_uri(place)
         self._positions: dict[str, int] = {}
@@ -68,7 +69,7 @@ class EventLogs:
                 self._positions[each.path] = each.size
 
     def _of_file(self, info: fs.FileInfo, since: datetime) -> Iterator[QueryReads]:
-        # Spark names a log by its application; a part of one is `events_<number>_<application>`.
+        # Spark names a log by its application. A part of a log has the name `events_<number>_<application>`.
         name = info.base_name.removesuffix(".inprogress").removesuffix(".compact")
         application = re.sub(r"^events_\d+_", "", _CODEC.sub("", name))
         codec = _CODEC.search(name)
@@ -85,13 +86,13 @@ class EventLogs:
         with self._files.open_input_stream(info.path) as raw, pa.input_stream(raw, compression="zstd") as stream:
             for _, line in _lines(stream, 0):
                 yield from self._of_line(application, line, since)
-        # A compressed file has no position to continue from: it is read again as a whole when it has grown.
+        # In a compressed file one cannot continue at a position, so the whole file is read again when it has grown.
         self._positions[info.path] = info.size
 
     def _of_line(self, application: str, line: bytes, since: datetime) -> Iterator[QueryReads]:
         head = line[:_HEAD]
         if _START in head and _member(line, "App Name") == _OWN_APPLICATION:
-            # The jobs of this service are no readers.
+            # The jobs of this service do not count as readers.
             self._own.add(application)
         if _QUERY not in head or application in self._own:
             return
@@ -106,13 +107,13 @@ class EventLogs:
 
 
 def _lines(stream: Any, position: int) -> Iterator[tuple[int, bytes]]:
-    """Yields the complete lines, each with the position after it, without those that are too long to be parsed."""
+    """Yields the complete lines, each with the position after it. Lines that are too long to be parsed are left out."""
     rest, too_long = b"", False
     while True:
         try:
             chunk = bytes(stream.read(_CHUNK))
         except OSError:
-            # Spark still writes the last frame of a compressed file.
+            # The last frame of a compressed file is incomplete while Spark still writes it.
             return
         if not chunk:
             return
@@ -145,7 +146,7 @@ def _locations(plan: object, depth: int) -> Iterator[str]:
     location = metadata.get("Location") if isinstance(metadata, dict) else None
     found = _LOCATION.fullmatch(location) if isinstance(location, str) else None
     if found:
-        # Spark shortens a long list of paths, but never a path. A Hudi table has one.
+        # Spark shortens a long list of paths, but never a single path. The scan of a Hudi table has one path.
         yield found[1].partition(", ")[0]
     for child in children if isinstance(children, list) else ():
         yield from _locations(child, depth + 1)

@@ -1,4 +1,4 @@
-"""Guesses for misspelt words, and errors of the command line in plain words."""
+"""Guesses for misspelled words, and errors of the command line in plain words."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import typer
 from typer.core import TyperGroup
 
 _CHOICE = re.compile(r"'(?P<given>.*)' is not one of (?P<known>'.*')\.$", re.DOTALL)
-# Most names that are compared, because a comparison with very many takes seconds.
+# At most this many names are compared, because comparing very many takes seconds.
 _MOST_KNOWN = 20_000
 
 
 def guess(given: str, known: Iterable[str]) -> str:
-    """Returns a question such as " Did you mean ...?"; empty if no known word is similar."""
+    """Returns a question such as " Is orders meant?"; empty if no known word is similar."""
     folded = {each.lower(): each for each, _ in zip(known, range(_MOST_KNOWN), strict=False)}
     found = get_close_matches(given.lower(), folded, n=1, cutoff=0.7)
     return f" Is {folded[found[0]]} meant?" if found else ""
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands. The group's errors are in plain words, not in those of the validating library, and its texts
-    are wrapped by the terminal, not by the source."""
+    """A group of commands. Errors are in plain words, not in those of the validating library. Help texts are wrapped at
+    the width of the terminal, not where the source has line breaks."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -42,8 +42,8 @@ class PlainGroup(TyperGroup):
 
 
 def _simplify(command: Any) -> None:
-    """Joins the lines of each paragraph in the help of the command and of all below it. Shows flags without a type,
-    because they take no value."""
+    """Joins the lines of each paragraph in the help of a command and of all its subcommands. Shows flags without a
+    type, because they take no value."""
     command.help = command.help and "\n\n".join(" ".join(each.split()) for each in command.help.split("\n\n"))
     for each in command.params:
         if getattr(each, "is_bool_flag", False):

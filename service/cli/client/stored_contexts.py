@@ -1,4 +1,4 @@
-"""The file of contexts, in the user's configuration folder (XDG), which only the user may read."""
+"""The file of contexts in the user's configuration folder (XDG). Only the user may read this file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Contexts:
 
 
 def path() -> Path:
-    # An empty or relative value counts as unset, as the XDG specification says.
+    # The XDG specification says that an empty or relative value counts as unset.
     given = os.environ.get("XDG_CONFIG_HOME", "")
     folder = Path(given) if Path(given).is_absolute() else Path("~/.config").expanduser()
     return folder / "groundskeeper" / "contexts.json"
@@ -57,12 +57,14 @@ def read() -> Contexts:
             raise CommandError.usage(f"{file} has more than {_MOST_BYTES} bytes.")
         return msgspec.json.decode(content, type=Contexts)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CommandError.usage(f"{file} does not hold contexts: {error}.", "Mend it, or remove it.") from error
+        raise CommandError.usage(
+            f"{file} does not contain contexts: {error}.", "Correct or remove the file."
+        ) from error
 
 
 def write(contexts: Contexts) -> None:
-    """Replaces the file in one step, so that a command that reads it meanwhile gets the old or the new contexts. Raises
-    CommandError."""
+    """Replaces the file in one step, so that a command that reads it meanwhile gets either the old or the new contexts.
+    Raises CommandError."""
     file = path()
     aside = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     try:

@@ -110,7 +110,8 @@ def short_index(table: Json) -> str:
 
 
 def _index(table: Json) -> str | None:
-    """Returns the index with which the table was created. An expansion changes `buckets`, but not this index."""
+    """Returns the index with which the table was created. An expansion changes the number of buckets in force
+    (`buckets`), but not this index."""
     index = table["index"]
     if index:
         return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation"
@@ -119,7 +120,7 @@ def _index(table: Json) -> str | None:
 
 
 def _buckets(state: Json) -> str | None:
-    """Returns the number of buckets; with consistent hashing that of the largest partition."""
+    """Returns the number of buckets. For consistent hashing this is the number in the largest partition."""
     if state["num_buckets"]:
         return str(state["num_buckets"])
     numbers = [each["num_buckets"] for each in state["partitions"][:1]]

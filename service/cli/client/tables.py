@@ -35,7 +35,7 @@ def add(
         Path | None, typer.Option(help="JSON object as for POST /v1/tables, for other members; - is standard input")
     ] = None,
 ) -> None:
-    """Register a table. Policies act on it from then on: its writers must take the same lock."""
+    """Register a table. Policies act on it from then on, so its writers must take the same lock."""
     given = arguments.from_file(file, "--file")
     body: Any = {**given, "base_path": arguments.absolute(path), **declares.declared(given)}
     table = service.send(calls.register_table(body))
@@ -143,8 +143,8 @@ def set_table(
         typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for other members; - is standard input"),
     ] = None,
 ) -> None:
-    """Change declarations about a table, without unregistering it. Only named members change. A new index is verified
-    on sampled record keys. --engine discards engines that were detected before."""
+    """Change declarations about a table. Only declarations whose options are given change. A new index is verified on
+    sampled record keys. --engine discards engines that were detected before."""
     if retry_conflicts is not None and declares.hudi_version is None:
         raise CommandError.usage("--retry-conflicts needs --hudi-version, the version of the writers.")
     stored, tag = service.tagged(calls.get_table(arguments.table_of(service, table)["id"]))
@@ -189,7 +189,7 @@ app.command("count-reads")(count_reads)
 
 @command(app, "remove")
 def remove(service: Connection, out: Output, table: TableName, *, yes: Yes = False) -> None:
-    """Unregister a table, and delete its ended jobs. The data stays as it is. Prints what was registered."""
+    """Unregister a table, and delete its ended jobs. The data stays unchanged. Prints the registration."""
     found = arguments.table_of(service, table)
     arguments.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
     service.send(calls.unregister_table(found["id"]))

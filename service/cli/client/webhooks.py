@@ -71,7 +71,7 @@ def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> N
 
 @command(app, "show")
 def show(service: Connection, out: Output, webhook: WebhookId) -> None:
-    """Show a webhook, and the deliveries that block others: `skip` gives one up."""
+    """Show a webhook, and the deliveries that block others. `skip` gives up such a delivery."""
     found = service.send(calls.get_webhook(webhook))
     out.details(
         found,
@@ -106,8 +106,8 @@ def test(service: Connection, out: Output, webhook: WebhookId) -> None:
 
 @command(app, "enable")
 def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
-    """Enable a webhook, or one that is enabled but fails, and try its pending deliveries now. `replay` sends the events
-    that it missed."""
+    """Enable a webhook and try its pending deliveries now, also for a webhook that is enabled but fails. `replay` sends
+    the events that it missed."""
     found = service.send(calls.enable_webhook(webhook))
     out.answer(found, f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
 
@@ -137,7 +137,8 @@ def replay(
         bool, typer.Option("--with-delivered", help="Also the events that were delivered")
     ] = False,
 ) -> None:
-    """Send one delivery again; or all events since a time that a webhook has missed or that were given up."""
+    """Send one delivery again; or send all events since a time that a webhook has missed, or whose deliveries were
+    given up."""
     if id_.startswith(_DELIVERY):
         if since or until or with_delivered:
             raise CommandError.usage(
@@ -162,9 +163,9 @@ def skip(
     out: Output,
     delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="Id of the delivery")],
 ) -> None:
-    """Give up a delivery that blocks others, which are then sent at once. `replay` sends it later."""
+    """Give up a delivery that blocks others. The others are then sent at once. `replay` can send the delivery later."""
     found = service.send(calls.skip_delivery(delivery))
-    out.answer(found, f"{delivery} is {found['state']}; those behind it are sent.")
+    out.answer(found, f"{delivery} is {found['state']}; the deliveries behind it are sent.")
 
 
 @command(app, "remove")

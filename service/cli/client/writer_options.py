@@ -1,4 +1,4 @@
-"""`groundskeeper tables writer-options`, in the form that a writer or a tool needs."""
+"""`groundskeeper tables writer-options`: options in the form that a writer or a tool needs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reads YAML files of users: bounded, without duplicate keys, anchors and tags, and with the line of each value. Plain
-words are read as in YAML 1.2: `off` and `22:00` are texts, not false and a number."""
+"""Reads YAML files of users, and records the line of each value. The size is limited, and duplicate keys, anchors and
+tags are refused. Plain words are read as in YAML 1.2: `off` and `22:00` are texts, not false and a number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Way = tuple[str | int, ...]
 
 @dataclass
 class YamlFile:
-    """`lines` has the line of each value, counted from 1."""
+    """A file that was read. `lines` has the line of each value, counted from 1."""
 
     name: str
     value: Any = None
@@ -75,7 +75,8 @@ def read(file: Path) -> YamlFile:
 
 
 class _Reader:
-    """Builds the values from the events of the parser, so that parsing ends as soon as a document is too deep."""
+    """Builds the values from the events of the parser, so that parsing ends as soon as a document is nested too
+    deeply."""
 
     def __init__(self, found: YamlFile, yaml: Any, events: Any) -> None:
         self._found = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Patterns with their replacements. Each must be found in the source.
+# Patterns with their replacements. The source must contain each pattern.
 _RULES = {
     r'\A"""The client for programs without an event loop."""': (
         '"""The client for programs with an event loop (asyncio). Generated from `groundskeeper_client.client` by\n'

@@ -53,7 +53,7 @@ class Operation:
 
     @property
     def answers(self) -> list[Mapping[str, Schema]]:
-        """The contents of the answers with success, by their media types."""
+        """The contents of successful answers, each by media types."""
         return [each.get("content", {}) for status, each in self.schema["responses"].items() if status.startswith("2")]
 
     def problems(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Operation:
 
 
 def operations(document: Schema) -> Iterator[Operation]:
-    """The operations for people and programs: those of workers and streams are left out."""
+    """Yields the operations for people and programs. Operations for workers and streams are left out."""
     for path, methods in document["paths"].items():
         for method, schema in methods.items():
             operation = Operation(method.upper(), path, schema)
@@ -87,7 +87,7 @@ def code(found: list[Operation], schemas: Mapping[str, Schema]) -> str:
             body = alias
         functions.append(_function(operation, types, body))
     text = "\n\n".join([*aliases, *functions])
-    # Aliases are real objects at run time, so only names that occur in the code are imported.
+    # Only names that occur in the code are imported. Aliases need them at run time, too.
     used = sorted(name for name in schemas if re.search(rf"\b{name}\b", text))
     return _HEAD.format(models="\n".join(f"    {name}," for name in used)) + "\n" + text
 
@@ -142,7 +142,7 @@ def _described(operation: Operation, parameters: list[Schema]) -> list[str]:
 
 
 def _answer(operation: Operation, types: Types) -> tuple[str, str]:
-    """The annotation of the answer, and the type that it is decoded to."""
+    """Returns the annotation of the answer, and the type to which the client decodes the answer."""
     for content in operation.answers:
         if _JSON in content:
             schema = content[_JSON].get("schema", {})

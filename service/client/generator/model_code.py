@@ -25,15 +25,15 @@ from groundskeeper_client.model import Model, Word
 
 
 class Types:
-    """Makes annotations for schemas. Objects without a name, and unions whose types cannot be told apart in JSON, stay
-    plain dictionaries."""
+    """Makes annotations for schemas. Plain dictionaries stand for objects without a name, and for unions whose types
+    cannot be distinguished in JSON."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
 
     def annotation(self, schema: Schema, *, is_request: bool = True) -> str:
-        """Returns the type of a schema; `Any` for a union of objects in an answer, because the decoder cannot tell them
-        apart."""
+        """Returns the type of a schema. A union of objects in an answer becomes `Any`, because the decoder cannot
+        distinguish the objects."""
         if name := refers_to(schema):
             return name
         if "const" in schema:
@@ -68,7 +68,7 @@ class Types:
             return "dict[str, Any]" + (" | None" if {"type": "null"} in choices else "")
         parts = list(dict.fromkeys(self.annotation(choice, is_request=is_request) for choice in choices))
         parts = ["Any"] if "Any" in parts else parts
-        # `int` is left out beside `float`, and a time beside a text, because the wider type includes it.
+        # The wider type includes the narrower one: `int` is left out beside `float`, and a time beside a text.
         parts = [part for part in parts if not (part == "int" and "float" in parts)]
         if not is_request and "str" in parts:
             parts = [part for part in parts if part != "datetime" and not self._is_words(part)]
@@ -83,7 +83,7 @@ class Types:
 
 
 def code(schemas: Mapping[str, Schema], requests: set[str]) -> str:
-    """Code for all `schemas`; those of `requests` are sent, and perhaps received too."""
+    """Returns the code for all `schemas`. Those in `requests` are sent to the service, and perhaps received too."""
     types = Types(schemas)
     parts = [_HEAD]
     aliases: list[str] = []
@@ -99,7 +99,8 @@ def code(schemas: Mapping[str, Schema], requests: set[str]) -> str:
 
 
 def _defaults(schemas: Mapping[str, Schema], requests: set[str]) -> str:
-    """Code of the values that members of requests have if they are left out; none for a member without a value."""
+    """Returns the code of the default values: the service uses them for members that a request leaves out. A member
+    without a default value is missing."""
     found: dict[str, dict[str, Any]] = {}
     for name in sorted(requests & schemas.keys()):
         members = schemas[name].get("properties", {})

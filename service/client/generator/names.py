@@ -1,4 +1,4 @@
-"""Names of Python for the names of the API's document."""
+"""Makes names for Python from the names in the API's document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ WIDTH = 120
 
 
 def snake(text: str) -> str:
-    """`registerTable` and `idempotency-key` as names of functions and parameters."""
+    """Returns a name of a function or parameter, such as `register_table` for `registerTable`, and `idempotency_key`
+    for `idempotency-key`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
     return identifier(re.sub(r"\W+", "_", words).strip("_").lower())
 
@@ -40,7 +41,7 @@ def refers_to(schema: Any) -> str | None:
 
 
 def docstring(text: str) -> list[str]:
-    """Returns the lines of the docstring of a class or method, without those that are empty at its end."""
+    """Returns the lines of the docstring of a class or method. Empty lines at its end are left out."""
     text = text.strip().replace("\\", "\\\\").replace('"""', "'''")
     text = f"{text} " if text.endswith('"') else text
     lines: list[str] = []

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[1] / "groundskeeper_client" / "generated"
 
 
 def files() -> dict[str, str]:
-    """The text of each file, formatted."""
+    """Returns the formatted text of each file by its name."""
     document = _with_short_names(
         create_app(AppContext(Database(create_engine("sqlite://")), LakeAccess(_never))).openapi()
     )
@@ -43,8 +43,8 @@ def files() -> dict[str, str]:
 
 
 def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with short names such as `JobVerdict` for `service__queue__job__Verdict`, which pydantic makes if
-    several models have one name."""
+    """Returns the document with short names such as `JobVerdict`. If several models have the same name, pydantic calls
+    one `service__queue__job__Verdict`, for example."""
     text = json.dumps(document)
     for name in document["components"]["schemas"]:
         if "__" in name:
@@ -57,7 +57,7 @@ def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reached(part: Any, schemas: dict[str, Any]) -> set[str]:
-    """The names of the schemas to which a part of the document refers, directly or over other schemas."""
+    """Returns the names of the schemas to which a part of the document refers, directly or by way of other schemas."""
     found: set[str] = set()
     todo = [part]
     while todo:

@@ -1,7 +1,7 @@
 """A typed client of the service's REST API. The client depends on httpx and msgspec only.
 
-`generated` has the calls, models and errors of the API's document, and `AsyncClient`, which is the `Client` for event
-loops.
+The package `generated` has the calls, models and errors of the API's document. It also has `AsyncClient`, which is the
+`Client` for event loops.
 """
 
 from groundskeeper_client.call import Answer, Call

@@ -1,4 +1,4 @@
-"""A call of the API as a value: a function in `calls` makes it, and a client of either kind sends it."""
+"""A call of the API as a value. A function in `calls` makes the call, and a client of either kind sends the call."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Call(Generic[T_co]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending the call twice has the same effect as sending it once."""
+        """Whether the call has the same effect if it is sent twice."""
         # A second call with If-Match would fail, because the first one has changed the state.
         has_condition = any(name.lower() == "if-match" and value for name, value in self.headers.items())
         return (self.method in ("GET", "PUT") and not has_condition) or bool(self.headers.get(KEY_HEADER))
 
     def with_key(self, key: str) -> Call[T_co]:
-        """Returns the call with this Idempotency-Key, if it takes one and has none yet."""
+        """Returns the call with this Idempotency-Key, if the call accepts such a key and has none yet."""
         if KEY_HEADER not in self.headers or self.headers[KEY_HEADER] is not None:
             return self
         return replace(self, headers={**self.headers, KEY_HEADER: key})
@@ -52,8 +52,8 @@ class Call(Generic[T_co]):
         """Returns the arguments of `httpx.Client.build_request`, with the path as `url`."""
         headers = {name: _text(value) for name, value in self.headers.items() if value is not None}
         if self.method != "GET":
-            # The content type is JSON even without a body, because web pages cannot send it: without tokens, the
-            # service refuses other calls that change something.
+            # The content type is JSON even without a body. A service without tokens refuses other calls that change
+            # something, because only calls with this type cannot come from a foreign web page.
             headers["content-type"] = "application/json"
         query: list[tuple[str, str]] = []
         for name, value in self.query.items():

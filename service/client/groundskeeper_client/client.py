@@ -39,7 +39,7 @@ class Client:
         self._http.close()
 
     def send(self, call: Call[T], *, retries: Retries | None = None) -> T:
-        """Sends a call, retries it if that does no harm, and returns the body of the answer.
+        """Sends a call, repeats it after a failure if that does no harm, and returns the body of the answer.
 
         `retries` replaces the client's retries for this call. Raises ApiError (a class of `problems` for each type),
         UnreachableError or NoAnswerError.
@@ -80,11 +80,11 @@ class Client:
         poll_seconds: float = 2.0,
         check: bool = True,
     ) -> JobDetail:
-        """Waits until a job has ended, without limit if `seconds` is None. Requests its state every `poll_seconds`, at
-        first more often.
+        """Waits until a job has ended. The wait has no limit if `seconds` is None. The state of the job is requested
+        every `poll_seconds`, at first more often.
 
-        Raises JobEndedError if it failed or was cancelled, unless `check` is False; WaitedTooLongError; and the errors
-        of `send`.
+        Raises JobEndedError if the job failed or was cancelled, unless `check` is False. Also raises WaitedTooLongError
+        and the errors of `send`.
         """
         end = None if seconds is None else time.monotonic() + seconds
         for pause in exchange.polls(poll_seconds):
@@ -109,13 +109,13 @@ class Client:
         retries: Retries | None = None,
         heard: Callable[[], object] | None = None,
     ) -> Iterator[Event]:
-        """Yields events as they happen, without end, over broken connections too: after the first sign of life of
-        the stream (within 15 s) none is lost or repeated.
+        """Yields events as they happen, without end. A broken connection is opened again: after the first line of the
+        stream, which arrives within 15 s, no event is lost or repeated.
 
         `types` are patterns, separated by commas. `after` is the `sequence` of the last known event; by default the
-        stream begins with new events. `retries` replaces the client's retries for this stream; `heard` is called at
-        each line of the service, which sends one at least every 15 s. Raises the errors of `send`, and UnreachableError
-        after all retries in a row have failed.
+        stream begins with new events. `retries` replaces the client's retries for this stream. `heard` is called at
+        each line, and the service sends a line at least every 15 s. Raises the errors of `send`, and UnreachableError
+        if all retries in a row have failed.
         """
         messages = Messages(after)
         retries = retries or self._retries

@@ -24,7 +24,8 @@ class UnreachableError(ClientError):
 
 class NoAnswerError(ClientError):
     """The answer does not come from Groundskeeper, or comes from a version that this client does not understand.
-    `status` is that of an answer without success; None if a proxy or another server has answered as if all was well."""
+    `status` is the status of an unsuccessful answer. It is None if a proxy or another server has answered with
+    success."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -32,8 +33,8 @@ class NoAnswerError(ClientError):
 
 
 class ApiError(ClientError):
-    """The service's answer is a problem document (RFC 9457). `type` is the last part of its type, such as
-    `job-not-found`; `members` are the members that the standard does not define."""
+    """The service's answer is a problem document (RFC 9457). `type` is the last part of the document's type, such as
+    `job-not-found`. `members` are the members that the standard does not define."""
 
     type: str = ""
 

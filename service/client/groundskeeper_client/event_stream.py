@@ -15,8 +15,9 @@ _LONGEST = 16 * 1024 * 1024
 
 
 class Event(Model, frozen=True, kw_only=True):
-    """A CloudEvent of the service. `subject` is the id of its table. `sequence` grows in the order of the commits: to
-    continue a stream after this event, pass `int(sequence)` as `after`. `document` is the whole JSON."""
+    """A CloudEvent of the service. `subject` is the id of the event's table. `sequence` grows in the order in which the
+    service has stored the events: pass `int(sequence)` as `after` to continue a stream after this event. `document` is
+    the whole JSON."""
 
     id: str
     type: str
@@ -29,7 +30,7 @@ class Event(Model, frozen=True, kw_only=True):
 
 
 class Messages:
-    """Collects lines to events. `position` is the last id that the stream named."""
+    """Makes events from the lines of a stream. `position` is the last id in the stream."""
 
     def __init__(self, position: int | None = None) -> None:
         self.position = position
@@ -38,8 +39,8 @@ class Messages:
         self._size = 0
 
     def event(self, line: str) -> Event | None:
-        """Returns the event that this line completes; None if it completes none. Raises NoAnswerError if it is not an
-        event of the service."""
+        """Returns the event that this line completes; None if the line completes no event. Raises NoAnswerError for a
+        message that is not an event of the service."""
         if not line:
             return self._completed()
         name, _, value = line.partition(":")

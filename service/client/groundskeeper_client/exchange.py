@@ -26,8 +26,8 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
 _LONGEST_WAIT_SECONDS = 20.0
 _FIRST_POLL_SECONDS = 0.2
-# A proxy answers with these when its service is unavailable. The service itself also answers some calls with the first
-# one.
+# A proxy answers with these statuses when its service is unavailable. The service itself also answers some calls with
+# the first one.
 _OF_PROXIES = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -49,8 +49,8 @@ def options(url: str, token: str | None) -> dict[str, Any]:
         "timeout": TIMEOUT,
         # Calls to this machine do not go through a proxy.
         "trust_env": address.host not in _LOOPBACK,
-        # Without TLS, an empty context is used, because reading the certificates of all authorities takes longer than a
-        # call.
+        # Without TLS, no certificates are needed. An empty context is used, because it would take longer than a call to
+        # read the certificates of all authorities.
         "verify": address.scheme == "https" or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
     }
 
@@ -99,15 +99,16 @@ def error_of(answer: httpx.Response) -> ClientError:
 
 
 def is_stream(answer: httpx.Response) -> bool:
-    """Returns whether this is a stream of events, and not a refusal. Raises NoAnswerError for any other success."""
+    """Returns whether this is a stream of events, and not a refusal. Raises NoAnswerError for a successful answer that
+    is not a stream."""
     if answer.is_success:
         _check_type(answer, "text/event-stream")
     return answer.is_success
 
 
 def refused_stream(answer: httpx.Response) -> ClientError:
-    """Returns the error of a stream that was refused, if opening it again may help. Raises any other error. The
-    answer's body must have been read."""
+    """Returns the error of a refused stream, if another attempt to open the stream may help. Raises any other error.
+    The answer's body must have been read."""
     error = error_of(answer)
     if is_passing(answer.status_code) or answer.status_code in _OF_PROXIES:
         return error
@@ -115,8 +116,8 @@ def refused_stream(answer: httpx.Response) -> ClientError:
 
 
 def wait_for(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:
-    """Returns a call that waits until the job has ended, until `until` on the monotonic clock, or for 20 s. A service
-    that stops answers at once."""
+    """Returns a call that waits until the job has ended, but not beyond `until` on the monotonic clock, and for 20 s at
+    most. A service that is about to stop answers at once."""
     seconds = _LONGEST_WAIT_SECONDS if until is None else max(0.0, until - time.monotonic())
     call = calls.get_job(job if isinstance(job, str) else job.id)
     return replace(call, query={**call.query, "wait_seconds": round(min(seconds, _LONGEST_WAIT_SECONDS), 3)})
@@ -131,7 +132,7 @@ def polls(seconds: float) -> Iterator[float]:
 
 
 def _check_type(answer: httpx.Response, expected: str) -> None:
-    """Raises NoAnswerError for another type, such as the page of a proxy that stands before an absent service."""
+    """Raises NoAnswerError for another content type, such as that of a proxy's page about an unavailable service."""
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != expected:
         what = f"{_where(answer)} answered {answer.status_code} with {media_type or 'no content type'}"

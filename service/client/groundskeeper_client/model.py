@@ -24,8 +24,8 @@ _describing = threading.Lock()
 
 
 def described(kind: type[Known]) -> type[Known]:
-    """Returns this type of an answer after msgspec has prepared it. msgspec 0.22 prepares a type at its first use. If a
-    second thread uses the type meanwhile, the interpreter crashes, so one thread at a time prepares new types."""
+    """Lets msgspec prepare a type of answers, and returns the type. msgspec 0.22 prepares a type at its first use. If a
+    second thread uses the type meanwhile, the interpreter crashes. So only one thread at a time prepares new types."""
     if kind not in _described:
         with _describing, suppress(msgspec.DecodeError):
             try:
@@ -36,8 +36,8 @@ def described(kind: type[Known]) -> type[Known]:
 
 
 def typed(model: type[M], value: object) -> M:
-    """Converts a dictionary of an answer into a model. An example is a job's result, whose members depend on the kind.
-    Raises NoAnswerError if it does not fit."""
+    """Converts a dictionary of an answer into a model. An example is a job's result, whose members depend on the kind
+    of job. Raises NoAnswerError if the dictionary does not fit the model."""
     try:
         return msgspec.convert(value, described(model))
     except msgspec.ValidationError as error:
@@ -45,7 +45,8 @@ def typed(model: type[M], value: object) -> M:
 
 
 class Word(StrEnum):
-    """One of a set of words. A later service may know more words, so an unknown one is kept unchanged."""
+    """One of a set of words. A later version of the service may have more words, so an unknown word is kept
+    unchanged."""
 
     @classmethod
     def _missing_(cls, value: object) -> Word | None:

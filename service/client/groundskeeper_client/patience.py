@@ -1,4 +1,4 @@
-"""Clients that wait while the service is away."""
+"""Clients that wait while the service is unavailable."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Patience:
 
 
 class PatientClient(Client):
-    """A client whose repeatable calls wait for the end of an outage, each with a patience of its own."""
+    """A client whose repeatable calls wait for the end of an outage. Each call has the whole time limit."""
 
     def exchange(self, call: Call[T], *, retries: Retries | None = None) -> Answer[T]:
         call, patience = call.with_key(uuid4().hex), Patience()
@@ -55,7 +55,7 @@ class PatientClient(Client):
 
 
 class PatientAsyncClient(AsyncClient):
-    """The same in an event loop."""
+    """The same client as `PatientClient`, for an event loop."""
 
     async def exchange(self, call: Call[T], *, retries: Retries | None = None) -> Answer[T]:
         call, patience = call.with_key(uuid4().hex), Patience()
@@ -70,9 +70,9 @@ class PatientAsyncClient(AsyncClient):
 
 def _is_of_outage(error: ClientError) -> bool:
     if isinstance(error, NoAnswerError) and error.status is None:
-        # A proxy without its service may answer with a page of its own and the status 200.
+        # A proxy that does not reach its service may answer with a page of its own and the status 200.
         return True
     if isinstance(error, ApiError | NoAnswerError):
-        # A service that has too many calls of the token refuses the next one with 429.
+        # The service refuses a call with 429 if the token already has too many calls.
         return error.status is not None and (error.status >= 500 or is_passing(error.status))
     return isinstance(error, UnreachableError)

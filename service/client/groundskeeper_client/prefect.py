@@ -1,4 +1,4 @@
-"""Groundskeeper in Prefect: a block with the address and the token, and a task that runs a job."""
+"""The parts for Prefect: a block with the address and the token, and a task that runs a job."""
 
 import json
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ class GroundskeeperCredentials(Block):
     token: SecretStr = SecretStr("")
 
     def client(self, *, patient: bool = False) -> Client:
-        """Returns a client, which the caller closes. The calls of a patient one wait for the end of an outage."""
+        """Returns a client, which the caller closes. The calls of a patient client wait for the end of an outage."""
         return (PatientClient if patient else Client)(self.url, self.token.get_secret_value() or None)
 
 
-# A cached result would be that of another job.
+# The result is not cached, because a cached result would belong to another job.
 @task(name="groundskeeper-job", cache_policy=NO_CACHE, persist_result=False)
 def run_job(
     credentials: GroundskeeperCredentials,
@@ -43,12 +43,12 @@ def run_job(
     timeout_seconds: float | None = None,
     poll_seconds: float = 2.0,
 ) -> JobDetail:
-    """Submits a job on the table (id, name or base path) and waits for its end. If the process of the flow run is ended
-    meanwhile, or `timeout_seconds` are over, it cancels the job. A retry of the task run or of the flow run takes the
-    job of an earlier try, unless that job has failed or was cancelled. An outage of the service of up to ten minutes
-    only delays the task.
+    """Submits a job on the table (id, name or base path) and waits for its end. The job is cancelled if the process of
+    the flow run is ended meanwhile, or if `timeout_seconds` are over. A retry of the task run or of the flow run takes
+    the job of an earlier try, unless that job has failed or was cancelled. An outage of the service of up to ten
+    minutes only delays the task.
 
-    Raises JobEndedError if it did not succeed, WaitedTooLongError, or another ClientError.
+    Raises JobEndedError if the job did not succeed, WaitedTooLongError, or another ClientError.
     """
     log, body = get_run_logger(), {"kind": kind, "params": dict(params or {}), "dry_run": dry_run}
     with credentials.client(patient=True) as client:
@@ -64,10 +64,10 @@ _LOCK = Lock()
 
 
 def _run_and_tries(arguments: str) -> tuple[tuple[object, ...], int]:
-    """Returns what names this call alike in all tries, and the number of this try, from 1.
+    """Returns a name for this call that is the same in all tries, and the number of this try, from 1.
 
-    A retry of the flow run makes new task runs (Prefect 3.9.1). Its calls are known by their order among the calls with
-    the same arguments. That order is not known on other machines, where a call is known by its task run only.
+    A retry of the flow run makes new task runs (Prefect 3.9.1). A call in such a retry is recognized by its order among
+    the calls with the same arguments. Other machines do not know that order, so there only the task run names a call.
     """
     context, flow = TaskRunContext.get(), FlowRunContext.get()
     assert context is not None, "a task has a context"

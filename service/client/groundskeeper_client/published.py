@@ -1,4 +1,5 @@
-"""The commits of a table in the order of their events, after a position. Other tools keep assets up to date by them."""
+"""The commits of a table after a position, in the order of their events. Airflow and Dagster update assets with
+them."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from groundskeeper_client.questions import writes_rows
 TYPE = "commit.published"
 MOST_COMMITS = 1000
 """Maximum number of commits of one answer; the next answer has the others."""
-# After all events, whatever the clocks of the client and the service say.
+# A time after all events, even if the clocks of the client and the service disagree.
 _NEVER = "2999-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
 class PublishedCommit:
-    """A commit with the id of its event and its `sequence`, a position."""
+    """A commit with the id of its event, and the event's `sequence`, which is a position."""
 
     instant: str
     action: str
@@ -52,8 +53,9 @@ class PublishedCommit:
 
 
 def position(client: Client, since: datetime | None = None) -> int:
-    """Returns a position after which all commits from `since` on come; without `since`, all commits from now on. Times
-    are those of the events. Events are written almost in the order of their times, so an earlier commit may follow too.
+    """Returns a position. All commits from `since` on are after this position; without `since`, all commits from now
+    on. The times are those of the events. Events are written almost in the order of their times, so an earlier commit
+    may be after the position, too.
     """
     if since is None:
         return next_after(client.send(events_page(since=_NEVER)), 0)
@@ -66,9 +68,9 @@ def commits_after(
     client: Client, table_id: str, after: int, *, of_services: bool = False
 ) -> tuple[list[PublishedCommit], int]:
     """Returns the commits after a position, oldest first, and the position after them. Only commits of writers count,
-    unless `of_services` is set. A commit is in exactly one of the answers if each call begins where the last one ended.
+    unless `of_services` is set. If each call begins at the end of the last one, no commit is missed or repeated.
 
-    Events are kept for GROUNDSKEEPER_EVENTS_DAYS: after a longer time the older commits are missing.
+    Events are kept for GROUNDSKEEPER_EVENTS_DAYS. If a caller waits longer than that, older commits are missing.
     """
     commits: list[PublishedCommit] = []
     while len(commits) < MOST_COMMITS:
@@ -84,7 +86,8 @@ def commits_after(
 
 
 def counts(event: Mapping[str, Any], *, of_services: bool) -> bool:
-    """Whether the event tells a commit of a writer, or of a table service if `of_services`."""
+    """Returns whether the event reports a commit of a writer. If `of_services` is set, commits of table services count
+    too."""
     if event["type"] != TYPE:
         return False
     commit = event["data"]["commit"]
@@ -92,7 +95,7 @@ def counts(event: Mapping[str, Any], *, of_services: bool) -> bool:
 
 
 class EventPage(Model, frozen=True, kw_only=True):
-    """Events after a position, and the position after them; None if there is none yet."""
+    """Events after a position, and the position after these events. The new position is None if there are no events."""
 
     items: list[dict[str, Any]]
     next_after: int | None
@@ -100,10 +103,11 @@ class EventPage(Model, frozen=True, kw_only=True):
 
 def events_page(**query: Any) -> Call[EventPage]:
     """Returns the call for the events `commit.published` after a position (`after`), or from a time (`since`) on."""
-    # The stream of events is no operation of `calls`; asked for JSON, the same path answers with a page of them.
+    # `calls` has no operation for the stream of events. If JSON is requested, the stream's path answers with a page of
+    # events.
     return Call("GET", "/v1/events", EventPage, query={"types": TYPE, **query})
 
 
 def next_after(page: EventPage, otherwise: int) -> int:
-    """Returns the position after the page, or `otherwise` if it has none."""
+    """Returns the position after the page, or `otherwise` if the page has no position."""
     return otherwise if page.next_after is None else page.next_after

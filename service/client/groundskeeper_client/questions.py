@@ -1,4 +1,4 @@
-"""Conditions of a table for which sensors wait, for clients of both kinds."""
+"""Conditions of a table for which sensors wait. Clients of both kinds can check them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TableUnknownError(ClientError):
 
 
 class Question(Protocol):
-    """A condition. `calls` are sent in this order; `answer` gets their answers and returns None as long as the
-    condition is not met."""
+    """A condition. The `calls` are sent in their order, and `answer` gets their answers. `answer` returns None as long
+    as the condition is not met."""
 
     def calls(self) -> Sequence[Call[Any]]: ...
 
@@ -38,7 +38,7 @@ class TableHealthy:
     def calls(self) -> Sequence[Call[Any]]:
         severities = [Severity.CRITICAL, *([Severity.WARNING] if self.strict else [])]
         return [
-            # The table is requested too, because a table that does not exist has no problems either.
+            # The table is requested too, because the list of problems is also empty for a table that does not exist.
             calls.get_table(self.table_id),
             calls.list_incidents(table_id=self.table_id, state=[IncidentState.OPEN], limit=1),
             calls.list_problems(table_id=self.table_id, severity=severities, limit=1),
@@ -51,7 +51,7 @@ class TableHealthy:
 
 @dataclass(frozen=True)
 class CommitSeen:
-    """The condition that the table has a commit that completed at `since` or later and was begun at the instant
+    """The condition that the table has a commit that completed at `since` or later, and that began at the instant
     `instant` or later. Only commits of writers count by default, not those of table services."""
 
     table_id: str
@@ -83,7 +83,7 @@ class CommitSeen:
 
 
 def writes_rows(action: str, operation: str | None, file_groups: int) -> bool:
-    """Whether this is a commit of a writer, not of a table service."""
+    """Returns whether this is a commit of a writer, not of a table service."""
     return action in _WRITING and operation not in _SERVICES and file_groups > 0
 
 

@@ -1,4 +1,4 @@
-"""The decision whether to send a call again."""
+"""Decides whether to send a call again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NOT_DONE = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 @dataclass(frozen=True)
 class Retries:
-    """Limits the repetitions of a call to `times`. The pauses are random, around seconds that double from `first` up to
-    `most`. A longer `Retry-After` of the service is used instead; if it is longer than `longest`, the call fails at
-    once."""
+    """Limits the repetitions of a call to `times`. The pauses are random: their mean is `first` seconds at first, and
+    then doubles up to `most`. If the service's `Retry-After` is longer, it is used instead. If it is even longer than
+    `longest`, the call fails at once."""
 
     times: int = 4
     first: float = 0.3
@@ -34,18 +34,19 @@ class Retries:
 
 
 def is_passing(status: int) -> bool:
-    """Returns whether the status asks for another try: the call was not executed (429), or could not be (503)."""
+    """Returns whether the status calls for another try: the service has not executed the call (429), or was not able to
+    execute it (503)."""
     return status in _NOT_DONE
 
 
 def may_repeat(status: int, *, is_repeatable: bool) -> bool:
-    """Returns whether to repeat the call. A 503 may come after the call has had its effect, so then only a repeatable
-    call is repeated."""
+    """Returns whether to repeat the call. A 503 may arrive after the call has had its effect, so only a repeatable call
+    is repeated after a 503."""
     return status == HTTPStatus.TOO_MANY_REQUESTS or (is_passing(status) and is_repeatable)
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Parses `Retry-After` (RFC 9110, 10.2.3): seconds or a date. None if it is neither."""
+    """Parses `Retry-After` (RFC 9110, 10.2.3): seconds or a date. Returns None for any other text."""
     text = (retry_after or "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)

@@ -18,15 +18,15 @@ from groundskeeper_client.generated.models import JobOut, JobState
 def submitted_once(
     client: Client, table_id: str, body: Mapping[str, Any], *, run: Sequence[object], tries: int
 ) -> JobOut:
-    """Returns the job of an earlier try of the same run if its outcome still serves, and submits a job otherwise.
+    """Returns the job of an earlier try of the same run if that job is still useful. Otherwise submits a job.
 
-    `run` names what the scheduler repeats, with the scheduler's own name, alike in all tries; `tries` is the number of
-    this try, from 1. No try submits more than one job. Raises the errors of `Client.send`.
+    `run` identifies the run: it begins with the scheduler's name, and is the same in all tries. `tries` is the number
+    of this try, from 1. No try submits more than one job. Raises the errors of `Client.send`.
     """
     what = [*map(str, run), body["kind"], body.get("params") or {}, bool(body.get("dry_run"))]
     name = sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:40]
     for number in range(1, tries + 1):
-        # The body is not validated here, because the service's errors say better what is wrong with it.
+        # The service validates the body, because its errors explain better what is wrong.
         call = calls.submit_job(table_id, cast("calls.SubmitJobBody", body), idempotency_key=f"{name}-{number}")
         job = client.send(call)
         if _serves(job):
@@ -35,7 +35,8 @@ def submitted_once(
 
 
 def _serves(job: JobOut) -> bool:
-    """Whether a later try waits for this job, or takes its result. A finished plan may have been refused."""
+    """Returns whether a later try can wait for this job, or use its result. The result of a dry run is not used,
+    because the plan may have been refused."""
     if job.state in ENDED:
         return job.state is JobState.SUCCEEDED and not job.dry_run
     return not job.cancel_requested
@@ -43,8 +44,8 @@ def _serves(job: JobOut) -> bool:
 
 @contextmanager
 def cancelled_with_the_run(cancel: Callable[[], object], warn: Callable[[str], object]) -> Iterator[None]:
-    """Calls `cancel` if the block is left before the job has ended, unless the service is away: a retry then finds the
-    job."""
+    """Calls `cancel` if the block is left before the job has ended. Does not cancel the job if the service is
+    unavailable, because then a retry finds the job."""
     try:
         yield
     except (JobEndedError, NoAnswerError, UnreachableError):

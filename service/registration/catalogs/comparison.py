@@ -55,11 +55,11 @@ class Finding:
 
     name: Annotated[str, Spec("The table in the catalog; `database.*` is a whole database", examples=("shop.orders",))]
     kind: Annotated[FindingKind, Spec("What differs", examples=("new",))]
-    action: Annotated[Action, Spec("What the rules of the catalog do about it", examples=("register",))]
+    action: Annotated[Action, Spec("The action that the rules of the catalog demand", examples=("register",))]
     base_path: Annotated[str | None, Spec("Its location in the catalog", examples=("s3a://lake/shop/orders",))] = None
-    before: Annotated[str | None, Spec("Where it is registered, if it has moved or was dropped")] = None
+    before: Annotated[str | None, Spec("Where the table is registered, if it has moved or was dropped")] = None
     table_id: Annotated[str | None, Spec("The registered table, if there is one")] = None
-    is_done: Annotated[bool, Spec("Whether this sync has done it", examples=(True,))] = False
+    is_done: Annotated[bool, Spec("Whether this sync has carried out the action", examples=(True,))] = False
     because: Annotated[str | None, Spec("Why nothing is done")] = None
     owner: Annotated[str | None, Spec("The owner that the entry gives")] = None
     tags: Annotated[dict[str, str] | None, Spec("The tags that its parameters give")] = None

@@ -1,4 +1,4 @@
-"""Lists tables by a query of a database, for example of a catalog that stores its tables in a database."""
+"""Lists tables with a query to a database, for example to the database in which a catalog stores its tables."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def test_a_dropped_table_is_unregistered_by_the_second_sync_and_its_files_stay(c
     sync(api)
     catalogs.clock.advance(3600)
     [finding] = sync(api)["findings"]
-    assert (finding["action"], "only tables that it has registered" in finding["because"]) == ("none", True)
+    assert (finding["action"], "only tables that a sync has registered" in finding["because"]) == ("none", True)
     assert "shop.by_hand" in paths(api)
 
 
@@ -259,7 +259,7 @@ def test_a_moved_table_with_a_policy_of_its_own_is_not_followed(catalogs: Catalo
     lake.run(f"UPDATE entries SET location = '{base}' WHERE name = 'shop.orders'")
     [finding] = sync(api)["findings"]
     assert (finding["kind"], finding["action"]) == ("moved", "none")
-    assert finding["because"].startswith("Its own policy")
+    assert finding["because"].startswith("The policy that is set for the table")
 
 
 def test_a_name_with_two_locations_is_reported_as_broken_and_registers_no_table(catalogs: Catalogs) -> None:

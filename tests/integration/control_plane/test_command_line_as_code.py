@@ -166,7 +166,7 @@ BAD = [
     ("policies: !!python/object:os.system {}", "tags are not supported"),
     ("policies: []\n---\npolicies: []", "line 2: a second document begins"),
     ("policies: " + "[" * 200, "nested too deeply"),
-    ("tables:\n- base_path: /x\n  hudi_options: {password: '******'}", "this is a mask, not a secret"),
+    ("tables:\n- base_path: /x\n  hudi_options: {password: '******'}", "the value is a mask, not a secret"),
     ("tables:\n- base_path: /x\n  hudi_options: {password: '${NOBODY}'}", "the variable NOBODY is not set"),
     ("webhooks:\n- url: ${NOBODY}", "line 2: webhooks[0].url: the variable NOBODY is not set"),
     ("webhooks:\n- url: https://a\n  headers: 3", "webhooks[0].headers"),

@@ -93,7 +93,7 @@ def test_a_delivery_that_holds_others_up_is_shown_skipped_and_sent_later(
     shown = cli.run("webhooks", "show", webhook["id"]).stdout
     assert re.search(rf"^{delivery}  job\.queued +1 +503 ok; retry in ", shown, re.MULTILINE), shown
     receiver.answer = Reply()
-    assert cli.run("webhooks", "skip", delivery).stdout == f"{delivery} is dead; those behind it are sent.\n"
+    assert cli.run("webhooks", "skip", delivery).stdout == f"{delivery} is dead; the deliveries behind it are sent.\n"
     assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 60)
     assert "is dead" in cli.refused("webhooks", "skip", delivery, code=1)
     states = ("--state", "dead", "--state", "delivered")

@@ -268,7 +268,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: s
 def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(url: str, dom: Callable[[str], str]) -> None:
     failed = httpx.get(f"{url}/v1/jobs", params={"state": "failed"}).json()["items"][0]["id"]
     job = _words(dom(f"{url}/#/jobs/{failed}"))
-    assert "It was refused, for 1 reason: The table has no such column nope Its columns are id and city." in job
+    assert "The job was refused, for 1 reason: The table has no such column nope Its columns are id and city." in job
     assert "Run time 1.3 s" in job
     assert "Sort by nope Layout linear" in job
     table = _words(dom(f"{url}/#/tables/tbl_1?tab=jobs"))

@@ -201,7 +201,7 @@ def test_without_a_bucket_index_it_must_be_confirmed_that_flinks_state_does_not_
     assert plan.writers_stopped
     flink.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
     to_do = flink.events()[-1].data["job"]["hand_over"]["what_to_do"]
-    assert "not from its savepoint (s3://sp/1)" in to_do
+    assert "Do not start it from its savepoint (s3://sp/1)" in to_do
 
 
 @pytest.mark.parametrize("body", [{"kind": "compaction"}, {"kind": "cleaning"}, {**EXPANSION, "dry_run": True}])

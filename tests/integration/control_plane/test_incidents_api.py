@@ -58,8 +58,8 @@ def test_incidents_say_what_they_mean_and_what_to_do(client: TestClient, table_i
             "state": "open",
             "title": "A commit wrote to file groups that had been replaced",
             "detail": "No reader sees the 173 rows that 001 (UPSERT_PREPPED) wrote there: new rows are missing, "
-            "updates and deletes have no effect. On copy-on-write it is otherwise: readers see these rows beside the "
-            "old ones, and with a bucket index every later write to these buckets fails until the repair.",
+            "updates and deletes have no effect. A copy-on-write table is an exception: readers see these rows beside "
+            "the old ones, and with a bucket index every later write to these buckets fails until the repair.",
             "hint": "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned.",
             "details": {"rows": 173},
             "opened_at": "2026-01-01T00:00:00Z",

@@ -298,7 +298,7 @@ def test_a_lock_that_changes_hands_at_the_last_moment_is_put_back(
     monkeypatch.setattr(table_lock, "open_storage", lambda place, _options: Storage(place, disk, place))
     assert found.id is not None
     if third:
-        with pytest.raises(StorageError, match="two may hold it now"):
+        with pytest.raises(StorageError, match="two may hold the lock now"):
             table_lock.remove_lock(base, lock, {}, permissions, found.id)
         assert file.read_text() == "of one who found no lock at this moment"
     else:

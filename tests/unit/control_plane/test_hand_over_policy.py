@@ -152,7 +152,7 @@ def test_a_stored_hand_over_is_read_back_with_all_members() -> None:
         (HandOverState.DRAINING, False, "POST /v1/jobs/job_1/writers-stopped"),
         (HandOverState.STOPPED, False, "Leave the writers stopped"),
         (HandOverState.STOPPED, True, "again, from the savepoint s3://sp, with the options that GET /v1/tables/t/"),
-        (HandOverState.EXPIRED, True, "Nothing: the job was given up"),
+        (HandOverState.EXPIRED, True, "There is nothing to do: the job was given up"),
         (HandOverState.STOPPING, True, "Check that the Flink job is running"),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_hand_over_says_what_to_do_next(state: HandOverState, is_over: bool, e
 def test_if_flinks_state_holds_file_groups_the_text_warns_of_the_savepoint() -> None:
     hand_over = STOPPED.evolve(restart=FlinkRestart.WITHOUT_STATE)
     text = hand_over.what_to_do("job_1", "t", is_over=True)
-    assert "without the state that it had, not from its savepoint (s3://sp)" in text
+    assert "without its old state. Do not start it from its savepoint (s3://sp)" in text
     assert "index.bootstrap.enabled=true" in text
     assert "offsets" in text
     before = hand_over.evolve(state=HandOverState.DRAINING).what_to_do("job_1", "t", is_over=False)

@@ -1,8 +1,8 @@
 """The Airflow provider: `GroundskeeperJobOperator`, `CommitAssetOperator`, `TableHealthySensor`, `CommitSeenSensor`,
 `GroundskeeperHook`.
 
-The provider needs Airflow 2.10.5 or later. This module does not import Airflow, because Airflow calls
-`get_provider_info` when it starts; the other modules import Airflow.
+The provider needs Airflow 2.10.5 or later. Airflow calls `get_provider_info` when it starts, so this module must not
+import Airflow. The other modules do import Airflow.
 """
 
 from __future__ import annotations

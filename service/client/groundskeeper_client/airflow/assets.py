@@ -13,19 +13,19 @@ from groundskeeper_client.airflow.triggers import CommitTrigger
 from groundskeeper_client.questions import id_of
 
 POSITION = "groundskeeper_position"
-"""Member of an asset event's extra: the position after its last commit."""
+"""Name of the member of an asset event's `extra` that has the position after the event's last commit."""
 
 
 class CommitAssetOperator(BaseOperator):
-    """Waits in the triggerer for commits to a table that the asset (in Airflow 2: the dataset) has not announced yet,
-    and updates the asset by them: one event of the asset for all of them, with their instants in `extra`.
+    """Waits in the triggerer for commits to a table that the asset (in Airflow 2: the dataset) has not announced yet.
+    Then updates the asset: one event of the asset announces all these commits, with their instants in `extra`.
 
-    The asset's own last event has the position up to which commits are announced, and Airflow stores an event together
-    with the success of its task. So no commit is missed or announced twice, as long as the events are kept. Until the
-    asset has its first event, commits from `since` on count, by default from the DAG's start date on. Two runs must not
-    be active at once (`max_active_runs=1`).
+    The asset's last event has the position up to which commits are announced, and Airflow stores an event together with
+    the success of its task. So no commit is missed or announced twice, as long as the events are kept. Before the first
+    event of the asset, commits from `since` on count, by default from the DAG's start date on. Two runs must not be
+    active at once (`max_active_runs=1`).
 
-    Returns the commits. `of_services` also counts the commits of table services.
+    Returns the commits. If `of_services` is set, the commits of table services count as well.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("table", "conn_id")
@@ -58,8 +58,8 @@ class CommitAssetOperator(BaseOperator):
         return self._announced(context, table_id, after)
 
     def resume(self, context: Any, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Continues after the trigger has fired. Its event has all that is needed, because `dag.test()` passes nothing
-        else in some versions of Airflow."""
+        """Continues after the trigger has fired. All that is needed comes from the trigger's event, because
+        `dag.test()` of some versions of Airflow passes nothing else."""
         if "error" in event:
             raise AirflowException(event["error"])
         return self._announced(context, event["table_id"], int(event["after"]))
@@ -85,7 +85,8 @@ class CommitAssetOperator(BaseOperator):
 
 
 def _position(events: Sequence[Any]) -> int | None:
-    """Returns the position of the asset's last event that has one; others may update the asset too."""
+    """Returns the position in the asset's last event that has a position. Other programs may update the asset, too, and
+    their events have none."""
     for event in reversed(events):
         position = (event.extra or {}).get(POSITION)
         if isinstance(position, int):

@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 TRIGGERS_ARE_KILLED = hasattr(BaseTrigger, "on_kill")
-"""Whether the triggerer itself tells a trigger that a person has ended its task (Airflow 3.3)."""
+"""Whether the triggerer itself informs a trigger that a person has ended its task. Airflow 3.3 does."""
 
 
 async def connection_of(conn_id: str) -> Any:
-    """Returns a connection, in the triggerer's event loop."""
+    """Returns a connection. Runs in the triggerer's event loop."""
     from asgiref import sync
 
     if hasattr(BaseHook, "aget_connection"):  # Airflow 3.1
@@ -44,8 +44,8 @@ async def connection_of(conn_id: str) -> Any:
 
 
 async def is_ended_by_a_person(task_instance: Any) -> bool:
-    """Whether a trigger was cancelled because a person has cleared or ended its task, and not because the triggerer
-    stops. Triggers ask before Airflow 3.3."""
+    """Returns whether a trigger was cancelled because a person has cleared or ended its task, and not because the
+    triggerer stops. Triggers need this function before Airflow 3.3."""
     from asgiref import sync
 
     state: str | None = await sync.sync_to_async(_state)(task_instance)
@@ -70,7 +70,7 @@ def _state(task_instance: Any) -> str | None:
 
 
 def _state_in_database(of_task: Mapping[str, Any]) -> str | None:
-    """Returns the state in Airflow 2, whose triggerer has the database."""
+    """Returns the state in Airflow 2, whose triggerer has access to the database."""
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
 

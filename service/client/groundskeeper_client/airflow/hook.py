@@ -11,8 +11,9 @@ from groundskeeper_client.questions import Question, id_of
 
 
 class GroundskeeperHook(BaseHook):
-    """Makes clients from an Airflow connection. The connection's host is the service's URL, or only a host; then the
-    port is the connection's, and the scheme is `https` unless its schema is `http`. The password is a token."""
+    """Makes clients from an Airflow connection. The connection's host is the URL of the service, or only a host. For a
+    host, the connection also gives the port, and the scheme is `https` unless the connection's schema is `http`. The
+    password is a token."""
 
     conn_name_attr = "conn_id"
     default_conn_name = "groundskeeper_default"
@@ -32,12 +33,12 @@ class GroundskeeperHook(BaseHook):
         }
 
     def get_conn(self, *, patient: bool = False) -> Client:
-        """Returns a client, which the caller closes. The calls of a patient one wait for the end of an outage."""
+        """Returns a client, which the caller closes. The calls of a patient client wait for the end of an outage."""
         connection = self.get_connection(self.conn_id)
         return (PatientClient if patient else Client)(_url(connection), connection.password or None)
 
     async def get_async_conn(self, *, patient: bool = False) -> AsyncClient:
-        """Returns such a client for an event loop."""
+        """Returns the same kind of client as `get_conn`, but for an event loop."""
         connection = await connection_of(self.conn_id)
         return (PatientAsyncClient if patient else AsyncClient)(_url(connection), connection.password or None)
 
@@ -47,7 +48,7 @@ class GroundskeeperHook(BaseHook):
             return id_of(client, table)
 
     def asked(self, question: Question) -> dict[str, Any] | None:
-        """Returns the answer to a question; None as long as its condition is not met."""
+        """Returns the answer to a question. Returns None as long as the condition of the question is not met."""
         with self.get_conn(patient=True) as client:
             return question.answer([client.send(call) for call in question.calls()])
 

@@ -1,4 +1,4 @@
-"""The operator: a table service as a task."""
+"""The operator, which runs a table service as a task."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from groundskeeper_client.submission import submitted_once
 
 
 class GroundskeeperJobOperator(BaseOperator):
-    """Submits a job and waits for its end, by default in the triggerer, so that it occupies no worker of Airflow.
+    """Submits a job and waits for its end, by default in the triggerer. There the wait occupies no worker of Airflow.
 
-    `table` is the table's id, name or base path; `kind` and `job_params` are those of the API. Returns (as XCom) the
-    job's id, instants and result; for a `dry_run` the result is the plan, and the task fails if the plan is refused.
-    A retry waits for the job of an earlier try, unless that job has failed or was cancelled; a cleared task submits
-    another job. A task that is killed, cleared or marked cancels its job.
+    `table` is the table's id, name or base path. The API defines `kind` and `job_params`. Returns (as XCom) the job's
+    id, instants and result. For a `dry_run` the result is the plan, and the task fails if the plan is refused. A retry
+    waits for the job of an earlier try, unless that job has failed or was cancelled. A task that was cleared submits
+    another job when it runs again. If a task is killed, cleared, or marked as ended, its job is cancelled.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("table", "kind", "job_params", "conn_id")
@@ -87,7 +87,7 @@ class GroundskeeperJobOperator(BaseOperator):
             return
         with GroundskeeperHook(self.conn_id).get_conn() as client:
             try:
-                # About 40 s, because Airflow 2 kills the process after 60 s, and Airflow 3 after 5 s.
+                # The eight retries take about 40 s. Airflow 2 kills the process after 60 s, but Airflow 3 after 5 s.
                 client.send(calls.cancel_job(self._job_id), retries=Retries(times=8))
             except problems.JobAlreadyEndedError:
                 return

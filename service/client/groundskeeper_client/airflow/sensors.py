@@ -1,4 +1,4 @@
-"""The sensors: a table is healthy, a commit has been seen."""
+"""The sensors: one waits until a table is healthy, the other until a table has a commit."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ class TableHealthySensor(_TableSensor):
 
 
 class CommitSeenSensor(_TableSensor):
-    """Waits until a table has a commit of a writer that completed at `since` or later (a time, or its ISO 8601 text)
-    and was begun at `instant` or later. Commits of table services count too if `of_services` is set. The templates'
-    `since` is usually `{{ data_interval_start }}`."""
+    """Waits until a table has a commit of a writer that completed at `since` or later (a time, or its ISO 8601 text),
+    and that began at `instant` or later. If `of_services` is set, commits of table services count too. A usual template
+    for `since` is `{{ data_interval_start }}`."""
 
     template_fields: ClassVar[Sequence[str]] = ("table", "since", "instant", "conn_id")
 

@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 10.0
 _CANCELLATIONS: set[asyncio.Task[None]] = set()
-"""Cancellations that go on, because an event loop keeps no reference to its tasks."""
+"""The running cancellations. They are kept here, because an event loop keeps no reference to its tasks."""
 _QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
 
 
 class JobTrigger(BaseTrigger):
-    """Fires when a job has ended. If a person clears or ends the deferred task, it cancels the job."""
+    """Fires when a job has ended. If a person clears or ends the deferred task, the trigger cancels the job."""
 
     def __init__(self, job_id: str, conn_id: str, poll_seconds: float, *, cancel_on_kill: bool = True) -> None:
         super().__init__()
@@ -54,7 +54,8 @@ class JobTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         if not self.cancel_on_kill:
             return
-        # Airflow ends this method after 30 s (`[triggerer] on_kill_timeout`), but the triggerer lives on.
+        # Airflow ends this method after 30 s (`[triggerer] on_kill_timeout`), but the cancellation can go on in the
+        # triggerer.
         cancellation = asyncio.create_task(self._cancel())
         _CANCELLATIONS.add(cancellation)
         cancellation.add_done_callback(_CANCELLATIONS.discard)
@@ -86,7 +87,8 @@ class JobTrigger(BaseTrigger):
                     return
 
     async def _ended(self) -> None:
-        """Cancels the job if a person has ended the task. An error must not hide that the trigger was cancelled."""
+        """Cancels the job if a person has ended the task. An error is only logged, so that it does not replace the
+        cancellation of the trigger."""
         try:
             if await is_ended_by_a_person(self.task_instance):
                 await self.on_kill()
@@ -162,8 +164,8 @@ class CommitTrigger(BaseTrigger):
                     return
 
     async def _commit(self, client: AsyncClient, patience: Patience) -> None:
-        """Returns when there is a commit. Only some triggers can have a stream, because they share a token; the others
-        ask again and again."""
+        """Returns when there is a commit. The triggers share a token, whose number of streams is limited: so only some
+        triggers have a stream, and the others request the events again and again."""
         stream = client.events(published.TYPE, table_id=self.table_id, after=self.after, heard=patience.restart)
         try:
             async for event in stream:

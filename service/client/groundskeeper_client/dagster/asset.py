@@ -17,11 +17,11 @@ def table_service_asset(
     deps: Sequence[AssetKey | str] = (),
     group_name: str | None = None,
 ) -> AssetsDefinition:
-    """Returns an asset that runs the job on the table (id, name or base path) when it is materialized, with the
-    resource `groundskeeper`.
+    """Returns an asset. When Dagster materializes the asset, the asset runs the job on the table (id, name or base
+    path), with the resource `groundskeeper`.
 
-    The default name is `<table>_<kind>`. The materialization has the job's id, instants and result as metadata. A
-    step that Dagster repeats finds its earlier job.
+    The default name is `<table>_<kind>`. The materialization has the job's id, instants and result as metadata. If
+    Dagster repeats a step, the step finds its earlier job.
     """
 
     @asset(

@@ -18,7 +18,7 @@ from groundskeeper_client.dagster.resource import GroundskeeperResource
 from groundskeeper_client.published import PublishedCommit
 from groundskeeper_client.questions import id_of
 
-# Begins cursors that are positions of events.
+# A cursor that is a position of events begins with this text.
 _POSITION = "event:"
 
 
@@ -36,7 +36,7 @@ def build_commit_sensor(
     the first commit after its first tick, and requests a run of `job` or `target` for each commit, oldest first, with
     the tags `groundskeeper/table` and `groundskeeper/instant`.
 
-    `of_services` also counts the commits of table services.
+    If `of_services` is set, the commits of table services count as well.
     """
     of_what = {"job": job} if job is not None else {"target": target}
 
@@ -63,13 +63,13 @@ def build_commit_asset_sensor(
     minimum_interval_seconds: int = 30,
     default_status: DefaultSensorStatus = DefaultSensorStatus.STOPPED,
 ) -> SensorDefinition:
-    """Returns a sensor that reports a materialization of an external asset for each commit to the table (id, name or
-    base path), oldest first, with the resource `groundskeeper`. The metadata has the commit's instant, action,
-    operation and rows; the tag `groundskeeper/event` is the id of its event. The sensor starts with the first commit
-    after its first tick.
+    """Returns a sensor with the resource `groundskeeper`. For each commit to the table (id, name or base path), oldest
+    first, the sensor reports a materialization of an external asset. The metadata has the commit's instant, action,
+    operation and rows; the tag `groundskeeper/event` is the id of the commit's event. The sensor starts with the first
+    commit after its first tick.
 
-    Dagster stores the materializations before the cursor, so a daemon that is killed in between reports the commits
-    of this tick again.
+    Dagster stores the materializations before the cursor. If its daemon is killed in between, the commits of this tick
+    are reported again.
     """
 
     @sensor(
@@ -88,8 +88,8 @@ def build_commit_asset_sensor(
 def _new(
     context: SensorEvaluationContext, groundskeeper: GroundskeeperResource, table: str, *, of_services: bool
 ) -> tuple[str, list[PublishedCommit], str]:
-    """Returns the table's id, the commits since the last tick, and the new cursor: a position of the events. The cursor
-    of an earlier version, the bare id of a commit, is no position: the sensor starts anew."""
+    """Returns the table's id, the commits since the last tick, and the new cursor, which is a position of the events. A
+    cursor of an earlier version is the id of a commit, not a position. The sensor starts anew with such a cursor."""
     position = (context.cursor or "").removeprefix(_POSITION)
     is_known = position != context.cursor and position.isdecimal()
     with groundskeeper.client() as client:

@@ -1,4 +1,4 @@
-"""The resource: a client from Dagster's configuration."""
+"""The resource, which makes a client from Dagster's configuration."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ class GroundskeeperResource(ConfigurableResource):
 
     @contextmanager
     def client(self) -> Iterator[Client]:
-        """Yields a client for as long as the block lasts."""
+        """Yields a client, which is closed at the end of the block."""
         with Client(self.url, self.token or None) as client:
             yield client
 
@@ -43,11 +43,12 @@ class GroundskeeperResource(ConfigurableResource):
         timeout_seconds: float | None = None,
         poll_seconds: float = 2.0,
     ) -> JobDetail:
-        """Submits a job and waits for its end. If the run is ended meanwhile, or `timeout_seconds` are over, it cancels
-        the job. A retry of the step to which `context` belongs waits for the job of an earlier try, unless that job has
-        failed or was cancelled. An outage of the service of up to ten minutes only delays the calls.
+        """Submits a job and waits for its end. The job is cancelled if the run is ended meanwhile, or if
+        `timeout_seconds` are over. A retry of the step to which `context` belongs waits for the job of an earlier try,
+        unless that job has failed or was cancelled. An outage of the service of up to ten minutes only delays the
+        calls.
 
-        Raises JobEndedError if it did not succeed, WaitedTooLongError, or another ClientError.
+        Raises JobEndedError if the job did not succeed, WaitedTooLongError, or another ClientError.
         """
         log = get_dagster_logger()
         body = {"kind": kind, "params": dict(params or {}), "dry_run": dry_run}

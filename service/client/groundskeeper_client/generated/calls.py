@@ -183,9 +183,9 @@ SubmitJobBody = (
 def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[AcknowledgementOut]:
     """Acknowledge one problem.
 
-    Marks the problem as known until it ends or becomes more serious, and at most until `until`. Replaces an
-    earlier acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge`
-    for its alert.
+    Marks the problem as known until it ends or becomes more serious, but no longer than `until`. An earlier
+    acknowledgement is replaced. Meanwhile notifications do not report the problem, and PagerDuty gets
+    `acknowledge` for its alert.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, FleetUnavailableError, ForbiddenError,
     ParamsInvalidError, ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -196,11 +196,11 @@ def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[Acknow
 def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
     """Break a lock that a dead writer has left.
 
-    Removes the file of a lock that never ends by itself. The lock must be older than the limit, no heartbeat of
-    a writer may be alive, and no job of this service may hold the lock. **A holder that is only slow would then
-    write at the same time as others**, so the limit has to be far longer than any pause of a writer.
+    Removes the file of a lock that never ends by itself. The lock must be older than the limit, no writer may
+    have a current heartbeat, and no job of this service may hold the lock. **If the holder is only slow, it
+    would then write at the same time as others**, so the limit has to be far longer than any pause of a writer.
 
-    `reason`: How you know that its holder is dead; kept in the audit trail
+    `reason`: How you know that the holder is dead; stored in the audit trail
 
     `lock_id`: Break only the lock with this `id`
 
@@ -231,8 +231,8 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
 
     Verifies a new index on sampled record keys before it takes effect.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, LockUnavailableError, OptionNotAllowedError, ParamsInvalidError,
@@ -245,8 +245,8 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
 def change_tables(body: ChangeTablesBody) -> Call[BulkOut]:
     """Do the same with many tables.
 
-    Each table is changed in a transaction of its own, so that a refusal of one does not affect the others.
-    Repeating the call changes nothing more; a job that is active is refused as `job-conflict`.
+    Each table is changed in a separate transaction, so that a refusal of one does not affect the others. A
+    repeated call changes nothing more; if a job is still active, it is refused as `job-conflict`.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -259,8 +259,8 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
 
     Pending deliveries go to the new URL, with the new headers.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     HeaderNotAllowedError, KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError,
@@ -273,8 +273,8 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
 def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]:
     """Close an incident by hand.
 
-    Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the
-    files that a repair needs. The incident's `because` then names the caller and the reason.
+    Sets the state to `cleared`. The incident will not be repaired. Cleaning resumes, and may delete the files
+    that a repair needs. The incident's `because` then names the caller and the reason.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError,
     IncidentNotFoundError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
@@ -284,7 +284,7 @@ def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]
 
 
 def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> Call[JobOut]:
-    """Confirm that the writers were stopped, for a job that waits for it.
+    """Confirm that the writers were stopped for a job that waits for this.
 
     Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call
     changes nothing.
@@ -299,8 +299,9 @@ def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> 
 def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
     """Create a webhook: send events to a URL, or write them to a Kafka topic.
 
-    Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery
-    is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
+    Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Each
+    event is delivered at least once, with the same `webhook-id` in every attempt. The events of a table are
+    sent in their order.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
     KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError, RequestTooLargeError,
@@ -324,8 +325,8 @@ def delegate_plans(
 ) -> Call[DelegationOut]:
     """Delegate the pending plans of a table (called by Hudi's writers).
 
-    Stores the plans. A repeated request changes nothing. After a lost request the next one is enough, since
-    each request names all pending plans. Credentials go into the URI of the writer's option, as
+    Stores the plans. A repeated request changes nothing. If a request was lost, the next one is enough, because
+    each request names all pending plans. The URI in the writer's option has the credentials,
     `http://writer:<token>@...`: the callback key if the service has one, otherwise any token.
 
     `action`: Always `REQUEST`
@@ -369,8 +370,8 @@ def delegate_plans(
 def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) -> Call[None]:
     """Delete a consumer, so that no files are kept for it.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, ConsumerNotFoundError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
@@ -383,8 +384,8 @@ def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) ->
 def delete_freeze(name: str, *, if_match: str | None = None) -> Call[None]:
     """Delete a freeze, which ends it.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, FreezeNotFoundError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -395,8 +396,8 @@ def delete_freeze(name: str, *, if_match: str | None = None) -> Call[None]:
 def delete_notification(name: str, *, if_match: str | None = None) -> Call[None]:
     """Delete a notification and its messages.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -407,8 +408,8 @@ def delete_notification(name: str, *, if_match: str | None = None) -> Call[None]
 def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of a pattern.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
     PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -419,8 +420,8 @@ def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
 def delete_shadow(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """End a shadow.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, ShadowNotFoundError, UnauthenticatedError.
@@ -431,8 +432,8 @@ def delete_shadow(pattern: str, *, if_match: str | None = None) -> Call[None]:
 def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of one table.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
     PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
@@ -443,8 +444,8 @@ def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[N
 def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None]:
     """Delete a webhook and its deliveries.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError,
@@ -478,9 +479,9 @@ def disable_webhook(webhook_id: str) -> Call[WebhookOut]:
 def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     """Find the tables below a folder, and register them.
 
-    Without `register`, the call only reads. A table that cannot be registered is listed with the reason, and
-    the others are registered nevertheless. Policies act on each registered table at once, so its writers must
-    take the given lock.
+    Without `register`, the call only reads. If a table cannot be registered, it is listed with the reason, and
+    the others are still registered. Policies act on each registered table at once, so its writers must take the
+    given lock.
 
     Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
     ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
@@ -528,7 +529,7 @@ def evaluate_table(table_id: str) -> Call[EvaluationOut]:
 def explain_problem(name: str) -> Call[ProblemType]:
     """Explain a type of problem.
 
-    Explains what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    Explains what the problem means, why it happens and what to do, with an example. The `type` of each problem
     document is the address of such a page.
 
     Raises ParamsInvalidError, RouteNotFoundError.
@@ -539,7 +540,7 @@ def explain_problem(name: str) -> Call[ProblemType]:
 def get_advice(table_id: str) -> Call[TableAdviceOut]:
     """Show the advice about a table and its index, and how its buckets grow.
 
-    The `ETag` is that of the table's own policy, to which the advice is applied.
+    The `ETag` identifies the table's own policy, to which the advice is applied.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
@@ -593,7 +594,7 @@ def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
 def get_cost_model() -> Call[LearnedCostList]:
     """Show what is learned about the cost of jobs, and its error by kind.
 
-    The model learns from the last 50 000 attempts, and is the same after a restart.
+    The model learns from the last 50 000 attempts. After a restart it is the same.
 
     Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
     UnauthenticatedError.
@@ -613,8 +614,8 @@ def get_delivery(delivery_id: str) -> Call[DeliveryOut]:
 def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
     """Show the demand of each worker group, for a scaler.
 
-    A `group` in the query is listed even if it has neither jobs nor workers. A scaler derives the number of
-    workers from a group's `wanted_slots`, with the slots of one worker as the target.
+    A `group` in the query is listed even if it has neither jobs nor workers. A scaler can compute the number of
+    workers from a group's `wanted_slots`, with the slots of one worker as the target value.
 
     `group`: Worker group; may be repeated
 
@@ -664,7 +665,7 @@ def get_job(job_id: str, *, wait_seconds: float | None = None) -> Call[JobDetail
     To wait for the end of the job, call with `wait_seconds` and repeat the call until `state` is `succeeded`,
     `failed` or `cancelled`.
 
-    `wait_seconds`: Delays the answer until the job has ended, for this time at most
+    `wait_seconds`: Delays the answer until the job has ended, but at most this long
 
     Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, TooManyWaitsError,
     UnauthenticatedError.
@@ -682,8 +683,8 @@ def get_job_log(
 ) -> Call[JobLog]:
     """Read the log of a job.
 
-    Returns the lines of all its attempts, the oldest first: all lines of the worker, and warnings and errors of
-    its JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The
+    Returns the lines of all attempts, the oldest first: all lines of the worker, and warnings and errors of its
+    JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The
     newest MiB of lines is kept as long as the job.
 
     `level`: Only lines of this level and above
@@ -729,8 +730,8 @@ def get_lock(table_id: str) -> Call[HeldLockOut]:
 def get_metrics() -> Call[str]:
     """Show the metrics in the text format of Prometheus.
 
-    Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
-    calls get the last one if it is at most two seconds old.
+    Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. An answer is computed at most once a
+    second; calls get the last one if it is at most two seconds old.
 
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -740,8 +741,8 @@ def get_metrics() -> Call[str]:
 def get_notification(name: str) -> Call[NotificationDetail]:
     """Show a notification, and the open problems that it has reported.
 
-    `GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET
-    /v1/events?types=notification.*` what they say.
+    `GET /v1/webhooks/{id}/deliveries` lists its messages with the receiver's answers. `GET
+    /v1/events?types=notification.*` has the content of the messages.
 
     Raises DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError, ParamsInvalidError,
     UnauthenticatedError.
@@ -778,8 +779,8 @@ def get_overview(
 
     Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old,
-    so that a call takes milliseconds; the first call after some minutes then gets problems that are minutes
-    old.
+    so that a call takes milliseconds. After a pause of some minutes, the first call then gets problems that are
+    minutes old.
 
     `q`: A part of the name or path, in upper or lower case
 
@@ -857,9 +858,9 @@ def get_report(
 ) -> Call[ReportReportOut]:
     """Sum up the work of the service in a period, and its cost.
 
-    Counts the attempts that ended in the period from `since` to `until` (exclusive): by default the last seven
-    days, at most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come
-    from.
+    Counts the attempts that ended in the period from `since` to `until` (exclusive). The default is the last
+    seven days; at most 366 days are possible. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, which is longer
+    than jobs are kept.
 
     `since`: Only items from this time on
 
@@ -894,8 +895,8 @@ def get_session() -> Call[SessionOut]:
 def get_shadow(pattern: str) -> Call[ComparedShadowOut]:
     """Compare a shadow with the real policy.
 
-    The policy and the shadow decide about the commits since the shadow has started, or of the last week. Takes
-    seconds, for very many commits a minute.
+    The policy and the shadow decide about the commits since the shadow has started, or about those of the last
+    week. The call takes seconds, or a minute for very many commits.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, ShadowNotFoundError,
     SimulationTooLargeError, UnauthenticatedError.
@@ -928,7 +929,7 @@ def get_table(table_id: str) -> Call[TableOut]:
 def get_table_policy(table_id: str) -> Call[EffectivePolicyOut]:
     """Show the effective policy of a table.
 
-    Returns all levels merged, and the source of each value. The `ETag` is that of the table's own policy.
+    Returns all levels merged, and the source of each value. The `ETag` identifies the table's own policy.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
@@ -950,8 +951,8 @@ def get_timeline(table_id: str) -> Call[TimelineOut]:
 def get_trend(*, since: datetime | None = None, until: datetime | None = None) -> Call[TrendOut]:
     """Show how the fleet has developed.
 
-    Shows backlog, ends of jobs, use of slots and bytes freed in at most 200 steps: by default of the last seven
-    days, at most of 366. All tables are sampled every five minutes.
+    Shows backlog, ended jobs, use of slots and freed bytes in at most 200 steps. The default period is the last
+    seven days; at most 366 days are possible. All tables are sampled every five minutes.
 
     `since`: Only items from this time on
 
@@ -1019,8 +1020,8 @@ def get_writer_options_of_new_table(
 ) -> Call[WriterOptionsOut]:
     """Show the options for a table that does not exist yet.
 
-    Returns the same as for a registered table, and the options that the first write fixes for good. Does not
-    read storage.
+    Returns the same as for a registered table, and in addition the options that the first write fixes for good.
+    Does not read storage.
 
     `engine`: The writer's engine
 
@@ -1073,7 +1074,7 @@ def get_writer_options_of_new_table(
 def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> Call[CallbackOut]:
     """Report a writer's commit.
 
-    Accepts Hudi's own HTTP commit callback and requests a poll of the table, without waiting for the poll.
+    Accepts the HTTP commit callback of Hudi and requests a poll of the table, without waiting for the poll.
 
     `hudi_callback_key`: Required if the service has a callback key
 
@@ -1094,9 +1095,9 @@ def is_alive() -> Call[HealthOut]:
 def is_ready() -> Call[Readiness]:
     """Check that the database can be used, and that no background task fails or stands still.
 
-    Writes to the database and commits, once a second at most: calls in between get the last outcome. An SQLite
+    Writes to the database and commits, at most once a second; calls in between get the last outcome. An SQLite
     database must also be intact, still be the file that was opened, and have space left on its disk. `checks`
-    says what was found, also with status 503. A service without workers is ready, because it takes calls.
+    says what was found, even if the status is 503. A service without workers is ready, because it takes calls.
 
     Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError, ParamsInvalidError.
     """
@@ -1198,7 +1199,7 @@ def list_commits(
 ) -> Call[CommitPage]:
     """List commits, latest first.
 
-    Lists every completed instant of every table, of writers and table services, by the time of completion.
+    Lists the completed instants of all tables, by writers and table services, in the order of completion.
 
     `table_id`: Only items of the table with this id
 
@@ -1251,8 +1252,8 @@ def list_decisions(
 ) -> Call[DecisionPage]:
     """List the decisions about a table, newest first.
 
-    Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select
-    decisions that were made or repeated in that period.
+    If the same decision was made several times in a row, it is one item, with `count` and the latest figures.
+    `since` and `until` select decisions that were made or repeated in this period.
 
     `kind`: May be repeated. Default: any
 
@@ -1524,7 +1525,7 @@ def list_policies() -> Call[ListedPolicyList]:
     """List the policies of patterns.
 
     Lists each policy with the tables that have a setting from it. A table is not among them if stronger
-    patterns or its own policy replace all settings.
+    patterns or the table's own policy replace all its settings.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -1553,9 +1554,9 @@ def list_problems(
 ) -> Call[HealthProblemPage]:
     """List what is wrong now, the most serious first.
 
-    Computes the list now from what the service knows, without reading a table, so the list shows at once
+    The list is computed now from what the service knows, without reading a table. So the list shows at once
     whether a remedy has helped. If there are many thousands of tables, the list is some seconds old, unless
-    `table_id` names one. The events `problem.opened` and `problem.resolved` follow from a check every half
+    `table_id` names one table. The events `problem.opened` and `problem.resolved` come from a check every half
     minute. Equally serious problems are listed oldest first. `since` and `until` select problems by their own
     `since`.
 
@@ -1745,7 +1746,7 @@ def log_in() -> Call[SessionOut]:
 def log_out() -> Call[LogOutOut]:
     """Log out: end the session of the cookie.
 
-    Afterwards, copies of the cookie are not valid. Without a session, the call changes nothing.
+    After this call, copies of the cookie are not valid. Without a session, the call changes nothing.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
     UnauthenticatedError.
@@ -1759,8 +1760,8 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     Withdraws automatic jobs that wait for their first worker; jobs that have begun go on. Jobs can still be
     submitted.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -1807,10 +1808,10 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
 def put_advice(table_id: str, body: AdviceIn, *, if_match: str | None = None) -> Call[AdviceOut]:
     """Apply or dismiss the advice about a table.
 
-    The service takes applied advice back if its outcome within a week is worse than was foreseen.
+    The service takes applied advice back if its outcome within a week is worse than expected.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises AdviceOutdatedError, BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError,
     ForbiddenError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
@@ -1827,11 +1828,11 @@ def put_consumer(
     Registers the consumer, or renews it. An earlier instant does not bring back files that were already
     cleaned.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
-    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
-    that somebody else has made meanwhile
+    `if_none_match`: `*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing
+    is overwritten that somebody else has created meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
@@ -1853,11 +1854,11 @@ def put_freeze(
     Jobs that have begun go on, and jobs can still be submitted, as in a pause. The table's decisions show the
     freeze as their reason.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
-    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
-    that somebody else has made meanwhile
+    `if_none_match`: `*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing
+    is overwritten that somebody else has created meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyFreezesError, UnauthenticatedError.
@@ -1877,14 +1878,14 @@ def put_notification(
     """Create or replace a notification.
 
     Sends messages about problems and failed jobs, one for each cause, in the form of the target. Problems that
-    are already open are reported within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or
-    else by the address of this request.
+    are already open are reported within seconds. Links in messages use GROUNDSKEEPER_PUBLIC_URL, or else the
+    address of this request.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
-    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
-    that somebody else has made meanwhile
+    `if_none_match`: `*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing
+    is overwritten that somebody else has created meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     HeaderNotAllowedError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
@@ -1906,11 +1907,11 @@ def put_policy(
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
-    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
-    that somebody else has made meanwhile
+    `if_none_match`: `*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing
+    is overwritten that somebody else has created meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
@@ -1929,14 +1930,14 @@ def put_shadow(
 ) -> Call[ShadowOut]:
     """Let a policy decide beside the real one.
 
-    The shadow stands for what the policy of the pattern might be. The shadow decides about the same commits
-    from now on, and starts nothing. The call replaces the shadow that was there before.
+    A shadow is a policy on trial for the pattern. The shadow decides about the same commits as the real policy
+    from now on, but starts no jobs. The call replaces an earlier shadow of the pattern.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
-    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
-    that somebody else has made meanwhile
+    `if_none_match`: `*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing
+    is overwritten that somebody else has created meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyShadowsError, UnauthenticatedError.
@@ -1955,14 +1956,15 @@ def put_table_by_path(
 ) -> Call[TableOut]:
     """Register a table, or change it to these declarations.
 
-    The same body again changes nothing, and returns the same table. The base path may be spelt in any way. If
-    left out, `name` and `index` keep their detected values, and all other members get their defaults.
+    If the same body is sent again, nothing changes, and the same table is returned. The base path may be
+    spelled in any way. If `name` and `index` are left out, they keep their detected values; all other members
+    get their defaults.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
-    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
-    that somebody else has made meanwhile
+    `if_none_match`: `*`: the call is refused with `changed-meanwhile` if the object already exists. So nothing
+    is overwritten that somebody else has created meanwhile
 
     Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
@@ -1980,8 +1982,8 @@ def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = No
 
     Replaces the previous policy of this table, and returns the new effective one.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
@@ -2008,7 +2010,7 @@ def register_table(body: TableIn) -> Call[TableOut]:
 def replay_delivery(delivery_id: str) -> Call[DeliveryOut]:
     """Send an event again.
 
-    Keeps the `webhook-id`, and starts a new schedule of attempts.
+    The delivery keeps its `webhook-id`, and gets a new schedule of attempts.
 
     Raises DatabaseUnavailableError, DeliveryNotFoundError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError.
@@ -2019,8 +2021,8 @@ def replay_delivery(delivery_id: str) -> Call[DeliveryOut]:
 def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
     """Send missed events to a webhook.
 
-    Sends deliveries that were given up, and events from before the webhook was created or while it was
-    disabled. Does not touch pending deliveries, so a repeated call sends nothing twice.
+    Sends deliveries that were given up, and events that were published before the webhook was created or while
+    it was disabled. Pending deliveries stay unchanged, so a repeated call sends nothing twice.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
@@ -2033,8 +2035,8 @@ def resume(*, if_match: str | None = None) -> Call[None]:
 
     Every table gets a new decision; a few jobs start at a time.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -2045,9 +2047,9 @@ def resume(*, if_match: str | None = None) -> Call[None]:
 def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut]:
     """Submit a job again that failed or was cancelled.
 
-    Submits a new job with the same kind, parameters and table. Like any new job, it may be refused now, and
-    goes to the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a
-    repeated call returns it.
+    Submits a new job with the same kind, parameters and table. Like any new job, it may be refused, and goes to
+    the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a
+    repeated call returns the new job.
 
     `idempotency_key`: The same key on the same table returns the same job
 
@@ -2088,8 +2090,8 @@ def simulate_policy(body: SimulateIn) -> Call[SimulationOut]:
 def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
     """Give up a delivery that blocks others.
 
-    The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends
-    it later.
+    The delivery becomes `dead`, as after its last attempt, and the deliveries behind it are sent at once. A
+    replay can send it later.
 
     Raises DatabaseUnavailableError, DeliveryEndedError, DeliveryNotFoundError, ForbiddenError,
     JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -2100,7 +2102,7 @@ def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
 def snooze_notification(name: str, body: SnoozeIn) -> Call[NotificationOut]:
     """Send nothing for a time.
 
-    Afterwards, the problems that are still open are reported, and the jobs that have failed meanwhile.
+    After that time, the problems that are still open, and the jobs that have failed meanwhile, are reported.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -2129,9 +2131,9 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
 def sync_catalog(name: str, body: CatalogSyncIn) -> Call[CatalogReport]:
     """Compare a catalog with the registered tables, and follow it.
 
-    Does what the rules of the catalog say: registers new tables, and follows those that have moved or were
-    dropped. A dry run changes nothing. A table that is refused does not stop the others. No table's data are
-    ever touched.
+    Does what the rules of the catalog say: registers new tables, and follows tables that have moved or were
+    dropped. A dry run changes nothing. If a table is refused, the others continue. No table's data are ever
+    touched.
 
     Raises BodyNotJsonError, CatalogFailedError, CatalogNotFoundError, DatabaseUnavailableError, ForbiddenError,
     JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -2178,8 +2180,8 @@ def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None
 
     Deletes the registration and the ended jobs. The table's data stay untouched.
 
-    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
-    `changed-meanwhile` if it has changed. Without this header the last update wins
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any. The call is refused
+    with `changed-meanwhile` if the state has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, TableBusyError, TableNotFoundError, UnauthenticatedError.

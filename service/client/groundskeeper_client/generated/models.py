@@ -14,29 +14,29 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """The object that has the problem."""
 
     type: ObjectType
-    """What it is"""
+    """Type of the object"""
     id: str
-    """Its id; for a worker group, its name"""
+    """Id of the object; for a worker group, its name"""
     name: str
     """Its name"""
 
 
 class AcknowledgementIn(Model, frozen=True, kw_only=True):
-    """Until when a problem is acknowledged, and why."""
+    """How long a problem is acknowledged, and why."""
 
     until: datetime | UnsetType | None = UNSET
-    """When it ends, if the problem has not ended before. Default: with the problem"""
+    """When the acknowledgement ends, unless the problem ends before. Default: when the problem ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
 
 
 class AcknowledgementOut(Model, frozen=True, kw_only=True):
-    """Somebody knows of the problem."""
+    """An acknowledgement: somebody knows of the problem."""
 
     by: str
     """Name of the caller"""
     until: datetime | None
-    """When the acknowledgement ends, if the problem has not ended before; null: only with the problem"""
+    """When the acknowledgement ends, if the problem has not ended before; null: when the problem ends"""
     reason: str | None
     """Why, for others"""
     at: datetime
@@ -88,9 +88,9 @@ class AdviceList(Model, frozen=True, kw_only=True):
 
 class AdviceOut(Model, frozen=True, kw_only=True):
     computed_at: datetime
-    """When it was computed"""
+    """When the advice was computed"""
     state: AdviceState
-    """What has become of it"""
+    """State of the advice"""
     because: str
     """The advice with its figures, or why there is none"""
     setting: str | None
@@ -100,9 +100,9 @@ class AdviceOut(Model, frozen=True, kw_only=True):
     after: int | None
     """The value that is advised"""
     figures: dict[str, float]
-    """A day of the setting now and of the new one"""
+    """Cost a day, now and with the new value"""
     changed_at: datetime | None
-    """When it was applied, dismissed or taken back"""
+    """When the advice was applied, dismissed or taken back"""
     table_id: str
     """Id of the table"""
     name: str
@@ -111,7 +111,7 @@ class AdviceOut(Model, frozen=True, kw_only=True):
 
 class AdvicePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only shows it"""
+    """`suggest` only shows what the mode `auto` would do"""
     read_overhead: float | UnsetType = UNSET
     """A read may cost this many times what it costs right after a compaction, or a merge of small files, in 95 %
     of the time
@@ -123,7 +123,9 @@ class AdvicePolicyIn(Model, frozen=True, kw_only=True):
 
 
 class AdviceState(Word):
-    """`none`: nothing better is known, `because` says why. `kept`: it was applied, and a week was as foreseen."""
+    """What has become of advice. `none`: there is no advice, and `because` says why. `kept`: it was applied, and
+    the outcome of a week was as expected.
+    """
 
     NONE = "none"
     OPEN = "open"
@@ -134,7 +136,7 @@ class AdviceState(Word):
 
 
 class AlertOut(Model, frozen=True, kw_only=True):
-    """Problems that were reported in one message, and whose end is reported in one message."""
+    """Problems that were reported in one message. One message reports their end."""
 
     key: str
     """PagerDuty's `dedup_key`"""
@@ -145,9 +147,9 @@ class AlertOut(Model, frozen=True, kw_only=True):
     title: str
     """What is wrong"""
     began_at: datetime
-    """When it was first reported"""
+    """When the alert was first reported"""
     problems: int
-    """Problems in it"""
+    """Number of problems in the alert"""
     names: list[str]
     """Objects that have the problem, at most 20"""
 
@@ -156,7 +158,7 @@ class AmountOut(Model, frozen=True, kw_only=True):
     """An amount that a job is expected to take, besides its seconds."""
 
     of: CostPart
-    """What is counted. CPU seconds are those of the worker and its processes"""
+    """What is counted. CPU seconds include those of the worker's processes"""
     expected: float
     """How much an attempt takes"""
     low: float
@@ -213,7 +215,7 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     retain: int | UnsetType = UNSET
     """Completed commits to keep on the active timeline, at least"""
 
@@ -269,19 +271,19 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
 
 class AttemptOut(Model, frozen=True, kw_only=True):
     outcome: AttemptOutcome | None
-    """How it ended; null until then"""
+    """How the attempt ended; null until its end"""
     application_id: str | None
-    """Id of the Spark application that ran it"""
+    """Id of the Spark application that ran the attempt"""
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
-    """Id by which the worker calls itself; null if no worker has it"""
+    """Id that the worker has given itself; null if no worker has the job"""
     started_at: datetime
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     ended_at: datetime | None
-    """When it ended; null until then"""
+    """Time of the end; null until then"""
     error: JobProblem | None
-    """What went wrong; null if nothing did"""
+    """What went wrong; null if nothing went wrong"""
     spark_url: str | None
     """Address of its Spark application: the UI of the worker, or a history server by GROUNDSKEEPER_SPARK_UI_URL"""
 
@@ -326,7 +328,7 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     problem: str | None
     """Type of the problem"""
     repeats: int
-    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
+    """Calls of the same caller that were refused within the minute after this one and got no separate entry;
     rounded down to a power of two
     """
     request_id: str | None
@@ -364,7 +366,7 @@ class AuditPage(Model, frozen=True, kw_only=True):
     items: list[AuditEntryOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class AuditParams(Model, frozen=True, kw_only=True):
@@ -382,7 +384,7 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys, rows that filters miss"""
 
@@ -461,7 +463,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
 
 
 class BacklogOut(Model, frozen=True, kw_only=True):
-    """What the services of a table have not done yet, at the last poll that found something new."""
+    """The work that the table services of a table have not done yet, at the last poll that found something new."""
 
     log_bytes: int
     """Size of the log files of all partitions"""
@@ -483,12 +485,12 @@ class Basis(Word):
 
 
 class BlockedOut(Model, frozen=True, kw_only=True):
-    """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
+    """A delivery that has failed and will be tried again. Events of the same table wait behind it."""
 
     delivery: DeliveryOut
     """The delivery"""
     waiting_behind: int
-    """Deliveries that are not sent before it"""
+    """Number of deliveries that wait for this one"""
 
 
 class BreakerOut(Model, frozen=True, kw_only=True):
@@ -503,7 +505,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     next_try_at: datetime
     """When an attempt may start again"""
     state: BreakerState
-    """`open`: the next attempt waits; `half_open`: it may start"""
+    """`open`: the next attempt waits; `half_open`: the next attempt may start"""
     slot_seconds: float
     """Seconds for which the failed attempts had a slot"""
     error: JobProblem | None
@@ -525,30 +527,30 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     kind: ProblemKind
     """Kind of job"""
     severity: Severity
-    """How serious it is"""
+    """How serious the problem is"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     since: datetime
-    """When it began, as exactly as the data tells"""
+    """When the problem began, as exactly as this is known"""
     is_acknowledged: bool
-    """Whether somebody has acknowledged it"""
+    """Whether somebody has acknowledged the problem"""
     remedy: str
     """What to do"""
 
 
 class BrokenLockOut(Model, frozen=True, kw_only=True):
-    """The lock that was broken, as it was."""
+    """The lock that was broken, as it was before."""
 
     table_id: str
     """Id of the table"""
     path: str | None
     """The file that was removed"""
     since: datetime | None
-    """Time at which it was taken"""
+    """Time at which the lock was taken"""
     held_seconds: float | None
     """For how long the lock was held"""
     holder: str | None
-    """Who held it, as far as it was known"""
+    """Who held the lock, as far as this was known"""
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
@@ -1081,8 +1083,8 @@ class BucketLayout(Model, frozen=True, kw_only=True):
     """The bucket index that the file groups indicate.
 
     `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` says that the file
-    ids are the same in each partition. A `hashing_config`, not the writers' options, sets each partition's
-    number of buckets.
+    ids are the same in each partition. If there is a `hashing_config`, it sets each partition's number of
+    buckets, and the writers' options do not.
     """
 
     kind: BucketIndexKind
@@ -1105,7 +1107,7 @@ class BucketOut(Model, frozen=True, kw_only=True):
     bytes: int
     """Size in bytes"""
     rows: int | None
-    """Number of rows; null if it is not known"""
+    """Number of rows; null if not known"""
 
 
 class BucketResizeIn(Model, frozen=True, kw_only=True):
@@ -1252,7 +1254,7 @@ class BucketsOfPartition(Model, frozen=True, kw_only=True):
     bytes: int
     """Size in bytes"""
     rows: int | None
-    """Number of rows; null if it is not known"""
+    """Number of rows; null if not known"""
     skew: float | None
     """Size of the largest bucket divided by the mean of all, including empty ones; 1 is even"""
     buckets: list[BucketOut]
@@ -1269,7 +1271,7 @@ class BucketsOut(Model, frozen=True, kw_only=True):
     num_partitions: int
     """Number of partitions"""
     partitions: list[BucketsOfPartition]
-    """The largest ones"""
+    """The largest partitions"""
 
 
 class BudgetPolicyIn(Model, frozen=True, kw_only=True):
@@ -1278,7 +1280,7 @@ class BudgetPolicyIn(Model, frozen=True, kw_only=True):
     worker_hours_per_day: float | UnsetType | None = UNSET
     """Hours of workers' slots that these jobs may take in a day; or null"""
     carry_over_days: int | UnsetType = UNSET
-    """Number of earlier days whose unspent rest may be spent today in addition"""
+    """The unspent rest of this many earlier days may be spent today in addition"""
 
 
 class BulkItem(Model, frozen=True, kw_only=True):
@@ -1287,13 +1289,13 @@ class BulkItem(Model, frozen=True, kw_only=True):
     table_name: str | None
     """Null if there is no such table"""
     outcome: BulkOutcome
-    """`unchanged`: nothing had to change, for example because the table was paused already; `refused`: see
-    `problem`. The other tables are changed nevertheless
+    """`unchanged`: nothing had to change, for example because the table was already paused; `refused`: see
+    `problem`. Other tables are changed even if one is refused
     """
     job_id: str | None
     """The job that was submitted; null without one"""
     problem: BulkProblem | None
-    """Why it was refused; null otherwise"""
+    """Why the action was refused; null otherwise"""
 
 
 class BulkOut(Model, frozen=True, kw_only=True):
@@ -1319,9 +1321,9 @@ class BulkProblem(Model, frozen=True, kw_only=True):
     type: str
     """The type of the problem"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str | None
     """What to do about it"""
 
@@ -1363,15 +1365,15 @@ class CatalogFinding(Model, frozen=True, kw_only=True):
     kind: FindingKind
     """What differs"""
     action: Action
-    """What the rules of the catalog do about it"""
+    """The action that the rules of the catalog demand"""
     base_path: str | None
     """Its location in the catalog"""
     before: str | None
-    """Where it is registered, if it has moved or was dropped"""
+    """Where the table is registered, if it has moved or was dropped"""
     table_id: str | None
     """The registered table, if there is one"""
     is_done: bool
-    """Whether this sync has done it"""
+    """Whether this sync has carried out the action"""
     because: str | None
     """Why nothing is done"""
     owner: str | None
@@ -1379,7 +1381,7 @@ class CatalogFinding(Model, frozen=True, kw_only=True):
     tags: dict[str, str] | None
     """The tags that its parameters give"""
     reason: ReasonOut | None
-    """The problem that stands against it; null if there is none"""
+    """The problem that prevents the action; null if there is none"""
 
 
 class CatalogKind(Word):
@@ -1400,7 +1402,7 @@ class CatalogOut(Model, frozen=True, kw_only=True):
     name: str
     """Its name"""
     kind: CatalogKind
-    """What it is"""
+    """Kind of the catalog"""
     address: str
     """Its address"""
     new: OnNew
@@ -1410,15 +1412,15 @@ class CatalogOut(Model, frozen=True, kw_only=True):
     dropped: OnDropped
     """What happens to tables that the catalog drops"""
     every_seconds: float
-    """How often it is synced"""
+    """Seconds between two syncs"""
     synced_at: datetime | None
-    """When the last sync ended that did not fail"""
+    """When the last successful sync ended"""
     next_at: datetime | None
     """When the next sync is due"""
     failing_since: datetime | None
-    """Since when its syncs fail; null if the last one did not"""
+    """Since when syncs fail; null if the last one did not fail"""
     error: ReasonOut | None
-    """Why the last sync failed; null if it did not"""
+    """Why the last sync failed; null if it did not fail"""
     report: CatalogReport | None
     """What the last sync has found; null before the first"""
 
@@ -1431,9 +1433,9 @@ class CatalogReport(Model, frozen=True, kw_only=True):
     tables: int
     """Hudi tables among them, one for each location"""
     in_step: int
-    """Those that are registered where the catalog has them"""
+    """Hudi tables that are registered at the catalog's location"""
     counts: dict[str, int]
-    """Findings that the sync has not dealt with, by kind"""
+    """Findings that the sync has not settled, by kind"""
     findings: list[CatalogFinding]
     """The differences, 500 at most"""
     is_complete: bool
@@ -1462,7 +1464,7 @@ class ChangedSettingOut(Model, frozen=True, kw_only=True):
     setting: str
     """Name of the setting"""
     source: str
-    """The level from which it would come"""
+    """The level that would set the value"""
     before: bool | float | str | list[dict[str, Any]] | None
     """Its value now"""
     after: bool | float | str | list[dict[str, Any]] | None
@@ -1473,7 +1475,7 @@ class Check(Model, frozen=True, kw_only=True):
     status: Literal["ok", "warning", "failing"]
     """`warning`: the service is ready nevertheless"""
     detail: str | UnsetType = UNSET
-    """This case"""
+    """What is wrong in this case"""
 
 
 class CheckNotMade(Model, frozen=True, kw_only=True):
@@ -1489,7 +1491,7 @@ class Checks(Model, frozen=True, kw_only=True):
     """What `/readyz` has checked."""
 
     database: Check
-    """Whether it answers"""
+    """Whether the database answers"""
     scheduler: Check
     """The background tasks of this process"""
     workers: WorkersCheck
@@ -1552,7 +1554,7 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     policy: CleaningPolicy | UnsetType = UNSET
     """What `retain` counts"""
     retain: int | UnsetType = UNSET
@@ -1633,19 +1635,19 @@ class CleaningResult(Model, frozen=True, kw_only=True):
 
 
 class ClockDisagreementOut(Model, frozen=True, kw_only=True):
-    """Two clocks by which writers name instants in turn."""
+    """Two clocks from which writers take the times of their instants in turn."""
 
     one_seconds: float
     """Offset of the one clock from UTC"""
     other_seconds: float
     """Offset of the other clock from UTC"""
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
 
 
 class ClockOut(Model, frozen=True, kw_only=True):
-    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
-    it. The measurement uses writers' commits of two days, at most 100.
+    """The clock from which writers take the times of instants, as measured by the last poll that found the
+    timeline changed. The measurement uses at most 100 commits of writers, of two days.
     """
 
     utc_offset_seconds: float | None
@@ -1653,20 +1655,20 @@ class ClockOut(Model, frozen=True, kw_only=True):
     zone_seconds: int | None
     """The part of the offset that looks like a time zone"""
     ahead_seconds: float | None
-    """The rest of the offset: the clock is ahead by this much"""
+    """The rest of the offset, by which the clock is ahead"""
     since: datetime | None
     """When the first of the latest commits, all by this clock, appeared"""
     samples: int
     """Number of commits by this clock"""
     disagreement: ClockDisagreementOut | None
-    """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+    """Two clocks, if writers use both in turn; then jobs that write are refused"""
     set_back: ClockSetBackOut | UnsetType | None = UNSET
-    """Set if a clock went back in the last two days: rows may be lost"""
+    """Set if a clock was set back in the last two days, so that rows may be lost"""
 
 
 class ClockSetBackOut(Model, frozen=True, kw_only=True):
-    """A clock was set back: instants appeared that are earlier than one that had completed before. The members
-    describe the first such instant.
+    """A clock was set back: instants appeared that are earlier than an instant which had completed before them.
+    The members describe the first such instant.
     """
 
     instant: str
@@ -1674,11 +1676,11 @@ class ClockSetBackOut(Model, frozen=True, kw_only=True):
     after: str
     """The instant that had completed before"""
     seconds: float
-    """How much earlier it is"""
+    """How much earlier the instant is"""
     since: datetime
-    """When the first one appeared"""
+    """When the first such instant appeared"""
     instants: int
-    """How many there are"""
+    """Number of such instants"""
 
 
 class CloudEvent(Model, frozen=True, kw_only=True):
@@ -1693,9 +1695,9 @@ class CloudEvent(Model, frozen=True, kw_only=True):
     type: str
     """Type of the event"""
     time: datetime
-    """When it happened"""
+    """When the event happened"""
     sequence: str
-    """Sorts in the order of the events"""
+    """Position of the event: as texts, positions sort in the order of the events"""
     datacontenttype: Literal["application/json"] = "application/json"
     """Media type of `data`"""
     subject: str | UnsetType = UNSET
@@ -1781,9 +1783,11 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
+    dead
+    """
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -1888,16 +1892,16 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
 
 
 class Column(Model, frozen=True, kw_only=True):
-    """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
+    """A column that is not one of Hudi's meta columns."""
 
     name: str
     """Name of the column"""
     type: str
-    """Its type, as Arrow spells it"""
+    """Type of the column, as Arrow spells it"""
 
 
 class CommitOut(Model, frozen=True, kw_only=True):
-    """A completed instant. Counts are null where the action writes no data."""
+    """A completed instant. Counts are null if the action writes no data."""
 
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
@@ -1906,21 +1910,21 @@ class CommitOut(Model, frozen=True, kw_only=True):
     completion_time: str | None
     """Null before table version 8, whose timelines do not contain it"""
     seen_at: datetime
-    """When a poll saw it"""
+    """When a poll saw the commit"""
     completed_at: datetime
-    """When it completed"""
+    """When the commit completed"""
     operation: str | None
     """Hudi's WriteOperationType; null if the instant has none"""
     rows_written: int | None
-    """Rows that it wrote"""
+    """Rows that the commit wrote"""
     rows_deleted: int | None
-    """Rows that it deleted"""
+    """Rows that the commit deleted"""
     bytes_written: int | None
-    """Bytes that it wrote"""
+    """Bytes that the commit wrote"""
     partitions: list[str]
-    """Partitions that it touched"""
+    """Partitions that the commit touched"""
     file_groups: int
-    """File groups that it touched"""
+    """File groups that the commit touched"""
     schema_changed: bool
     """Whether the schema differs from that of the previous commit"""
     is_news: bool
@@ -1935,7 +1939,7 @@ class CommitPage(Model, frozen=True, kw_only=True):
     items: list[CommitOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class CompactionEngine(Word):
@@ -2007,13 +2011,15 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
+    dead
+    """
     limit_bytes: int | UnsetType | None = UNSET
-    """Parameter of the job; the work that it leaves is due at once; null: no limit"""
+    """Parameter of the job; work beyond the limit is due at once; null: no limit"""
     limit_file_groups: int | UnsetType | None = UNSET
-    """Parameter of the job; the work that it leaves is due at once; null: no limit"""
+    """Parameter of the job; work beyond the limit is due at once; null: no limit"""
     engine: CompactionEngine | UnsetType = UNSET
     """Who executes a plan. `auto` (default): Arrow, which is several times as fast, if its merge is proved to be
     equal to Hudi's; otherwise Hudi's executor. The result has the engine and the reasons for each plan.
@@ -2100,10 +2106,10 @@ class ComparedShadowOut(Model, frozen=True, kw_only=True):
     shadow: ShadowOut
     """The shadow"""
     is_enough: bool
-    """Whether it has decided for a week"""
+    """Whether the shadow has decided for a week"""
     comparison: SimulationOut
-    """`now`: the real policy; `new`: the shadow, about the same commits, since the shadow has started, at most a
-    week; `actual`: what really happened
+    """Outcomes since the shadow has started, but of a week at most. `now`: the real policy; `new`: the shadow,
+    with the same commits; `actual`: what really happened
     """
 
 
@@ -2118,7 +2124,7 @@ class CompletedOut(Model, frozen=True, kw_only=True):
 
 class ConsumerIn(Model, frozen=True, kw_only=True):
     instant: str
-    """The last commit that it has seen: `requested_time` of GET /v1/commits"""
+    """The last commit that the consumer has seen: `requested_time` of GET /v1/commits"""
 
 
 class ConsumerList(Model, frozen=True, kw_only=True):
@@ -2127,20 +2133,20 @@ class ConsumerList(Model, frozen=True, kw_only=True):
 
 
 class ConsumerOut(Model, frozen=True, kw_only=True):
-    """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
+    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
 
     name: str
     """Name"""
     instant: str
-    """Requested time of the last commit that it has seen"""
+    """Requested time of the last commit that the consumer has seen"""
     seen_at: datetime
-    """When it reported last"""
+    """Time of its last report"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     expires_at: datetime
-    """When files are no longer kept for it, unless it reports before"""
+    """When files are no longer kept for the consumer, unless it reports before"""
     stale: bool
-    """Whether it has been silent for too long, so that no files are kept for it"""
+    """Whether its last report is so old that no files are kept for it"""
 
 
 class ConsumerSeen(Model, frozen=True, kw_only=True):
@@ -2154,13 +2160,13 @@ class ConsumerSeen(Model, frozen=True, kw_only=True):
 
 class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -2178,7 +2184,7 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Compression of the new files. Default: the table's"""
     min_bucket_bytes: int | UnsetType = UNSET
-    """Size below which the average bucket of a partition is too small"""
+    """The average bucket of a partition is too small if it has fewer bytes"""
 
 
 class CostOut(Model, frozen=True, kw_only=True):
@@ -2197,14 +2203,14 @@ class CostOut(Model, frozen=True, kw_only=True):
     high_gb_hours: float
     """Nine of ten take less than this"""
     learned_from: Basis
-    """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
-    or all of this `kind`; `default` if there are none
+    """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
+    `shape`, or all of this `kind`; `default` if there are none
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
     amounts: list[AmountOut]
-    """CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their workers
-    report them
+    """CPU seconds, and bytes of files that are read and written, if jobs of this kind and their workers report
+    them
     """
     text: str
     """The same in words"""
@@ -2212,8 +2218,8 @@ class CostOut(Model, frozen=True, kw_only=True):
 
 class CostPart(Word):
     """A part of the cost that is learned. An ended attempt and its row in the database have members of these
-    names. The answer of a worker has them too, but without the seconds, which the service itself measures from
-    the lease on.
+    names. A worker's report has them too, except the seconds, which the service itself measures from the lease
+    on.
     """
 
     SECONDS = "seconds"
@@ -2258,11 +2264,11 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     because: str
     """The reason as a sentence"""
     first_at: datetime
-    """When it was first made"""
+    """Time at which the decision was first made"""
     last_at: datetime
-    """Time of the latest decision in the row, from which the figures are"""
+    """Time of its last repetition; the figures are of this time"""
     count: int
-    """Number of such decisions in a row"""
+    """How often the decision was made in succession"""
     params: dict[str, Any]
     """Parameters of the job that was started or suggested"""
     wanted_since: datetime | None
@@ -2270,24 +2276,22 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     kind: JobKind
     """Kind of job"""
     warning: str | None
-    """Something to look at, even though it works; null if there is nothing"""
+    """What needs attention although it works; null if nothing does"""
     job_id: str | None
     """Id of the job; null if there is none"""
     cost: CostOut | UnsetType | None = UNSET
-    """Expected cost of the job; only in a current decision about a job that is due, and if such jobs have ended
-    before
-    """
+    """Expected cost of the job. Only in a current decision about a job that is due, if such jobs have ended before"""
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
     items: list[DecisionOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class DelegatedService(Word):
-    """The services of the protocol, by the last part of their path."""
+    """The table services that a writer can delegate. The value is the last part of the path of the request."""
 
     COMPACT = "compact"
     CLUSTER = "cluster"
@@ -2307,15 +2311,15 @@ class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     status: int | None
     """HTTP status; null without an answer, and for Kafka and mail"""
     error: str | None
-    """Why it failed; null for an answer of HTTP"""
+    """Why the attempt failed; null if there was an HTTP answer"""
     at: datetime
-    """When"""
+    """Time"""
     milliseconds: int
     """Until the status arrived, or the attempt was given up"""
     response: str
     """The beginning of the answer's body; for Kafka, partition and offset"""
     retry_at: datetime | None
-    """When it is tried again; null if it is not"""
+    """When the next attempt is due; null if there is none"""
 
 
 class DeliveryOut(Model, frozen=True, kw_only=True):
@@ -2332,9 +2336,9 @@ class DeliveryOut(Model, frozen=True, kw_only=True):
     table_id: str | None
     """Id of the table"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     ended_at: datetime | None
-    """When it ended; null until then"""
+    """Time of the end; null until then"""
     attempts: list[DeliveryAttemptOut]
     """All attempts, first to last"""
 
@@ -2343,11 +2347,11 @@ class DeliveryPage(Model, frozen=True, kw_only=True):
     items: list[DeliveryOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class DeliveryState(Word):
-    """State of a delivery. `DEAD` is given up, unless it is replayed."""
+    """State of a delivery. A `DEAD` delivery was given up, but may be replayed."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -2393,7 +2397,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
     held_back: int
     """Queued jobs that are not due: between two attempts, or until the writers stop"""
     guesses: int
-    """Number of due jobs whose kind has not been run on their table yet"""
+    """Number of due jobs whose kind has not yet run on their table"""
     forecast: str
     """In words"""
 
@@ -2432,7 +2436,7 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
 
@@ -2500,9 +2504,9 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
     rules: list[str] | UnsetType = UNSET
-    """What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, `{owner}` the
+    """Rules that derive owner and tags from paths below the root: `{team}/*` gives the tag `team`, `{owner}` the
     owner; `*` is one folder, `**` any number. If several rules give the same tag, the first one counts; rules
     take precedence over `owner` and `tags`
     """
@@ -2514,8 +2518,8 @@ class DiscoveryOut(Model, frozen=True, kw_only=True):
     skipped: list[SkippedFolder]
     """Folders that could not be listed; 50 at most"""
     is_complete: bool
-    """False if a limit of depth, number or time ended the search: repeat a call that registers, or name folders
-    further below
+    """False if a limit of depth, number or time ended the search. Then repeat a call that registers, or name
+    folders further below
     """
 
 
@@ -2616,13 +2620,13 @@ class Examination(Model, frozen=True, kw_only=True):
 
 class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -2666,7 +2670,7 @@ class FieldError(Model, frozen=True, kw_only=True):
     field: str
     """Name of the member or parameter, as a path"""
     message: str
-    """What is wrong with it"""
+    """What is wrong with the value"""
 
 
 class FiguresOut(Model, frozen=True, kw_only=True):
@@ -2680,7 +2684,7 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     """Time that workers spent on attempts, failed ones and dry runs included"""
     gb_seconds: float
     """`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver
-    and executors, divided by its slots. A worker that does not report its memory counts as 0
+    and executors, divided by the worker's slots. A worker that does not report its memory counts as 0
     """
     freed_bytes: float
     """Size of the files that cleanings have deleted"""
@@ -2695,8 +2699,8 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     log_bytes: float
     """Size of the merged log files in bytes"""
     locked_seconds: float
-    """Time for which commits of jobs held the lock of a table. Writers that wanted to commit waited for that time
-    at most
+    """Time for which commits of jobs held the lock of a table. A writer that wanted to commit waited no longer
+    than this
     """
     stopped_seconds: float
     """Time for which Flink jobs were stopped for a job, until its attempt ended"""
@@ -2714,7 +2718,9 @@ class FileGroupNumbers(Model, frozen=True, kw_only=True):
 
 
 class FilesOut(Model, frozen=True, kw_only=True):
-    """Totals of the latest file slices, and of files that are in none of these: the most that cleaning could free."""
+    """Totals of the latest file slices, and of files that are in none of these. A cleaning could free at most the
+    latter.
+    """
 
     file_groups: int
     """Number of file groups with a latest file slice"""
@@ -2739,8 +2745,9 @@ class FilesOut(Model, frozen=True, kw_only=True):
 
 
 class FindingKind(Word):
-    """`NEW`: in the catalog and not registered. `MOVED`: the catalog has another location. `DROPPED`: registered,
-    and not in the catalog any more. `REFUSED`: it cannot be registered. `BROKEN`: the entry cannot be read.
+    """The kind of a difference. `NEW`: in the catalog, but not registered. `MOVED`: the catalog has another
+    location. `DROPPED`: registered, but not in the catalog any more. `REFUSED`: the table cannot be registered.
+    `BROKEN`: the entry cannot be read.
     """
 
     NEW = "new"
@@ -2818,14 +2825,14 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
 
 
 class FlinkIn(Model, frozen=True, kw_only=True):
-    """The Flink job that writes the table, which the service stops with a savepoint when a job needs its writers
+    """The Flink job that writes the table. The service stops it with a savepoint when a job needs the writers
     stopped. The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
     rest_url: str
     """Address of the cluster's REST API"""
     job: str
-    """Its name (`pipeline.name`) or its id"""
+    """Name of the Flink job (`pipeline.name`), or its id"""
     savepoint_folder: str | UnsetType | None = UNSET
     """Default: `execution.checkpointing.savepoint-dir` of the cluster"""
     restart: FlinkRestart | UnsetType = UNSET
@@ -2840,17 +2847,17 @@ class FlinkOut(Model, frozen=True, kw_only=True):
     job: str
     """Name or id of the job"""
     savepoint_folder: str | None
-    """Folder of its savepoints; null for the cluster's own"""
+    """Folder of the Flink job's savepoints; null for the cluster's own"""
     restart: FlinkRestart
-    """How it is started again after each stop"""
+    """How the Flink job is started again after each stop"""
 
 
 class FlinkRestart(Word):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    A job with a bucket index reads the file groups from the table when it starts. The state of a job with
-    another index may hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin
-    without that state.
+    A Flink job with a bucket index reads the file groups from the table when it starts. If the index is another
+    one, the state of the Flink job may contain the file group of each key (`FLINK_STATE`, the default). Such a
+    Flink job has to start without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
@@ -2873,14 +2880,14 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     high_gb_hours: float
     """Nine of ten take less than this"""
     learned_from: Basis
-    """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
-    or all of this `kind`; `default` if there are none
+    """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
+    `shape`, or all of this `kind`; `default` if there are none
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
     amounts: list[AmountOut]
-    """CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their workers
-    report them
+    """CPU seconds, and bytes of files that are read and written, if jobs of this kind and their workers report
+    them
     """
     text: str
     """The same in words"""
@@ -2889,7 +2896,7 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     ends_at: datetime | None
     """Expected end of its attempt; null if the start is not known"""
     held_back_by: HeldBack | None
-    """Why a queued job is not due; null if it is"""
+    """Why a queued job is not due; null if the job is due"""
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -2923,13 +2930,13 @@ class FoundTable(Model, frozen=True, kw_only=True):
     table_version: int | None
     """Version in its properties"""
     state: FoundState
-    """Whether it is registered, can be registered, or is refused"""
+    """Whether the table is registered, can be registered, or is refused"""
     is_new: bool
-    """Whether this call has registered it"""
+    """Whether this call has registered the table"""
     table_id: str | None
-    """Null unless it is registered"""
+    """Null unless the table is registered"""
     reason: ReasonOut | None
-    """Why it is refused; null otherwise"""
+    """Why the table is refused; null otherwise"""
     owner: str | None
     """The owner that this search declares when it registers the table; a registered table keeps its own"""
     tags: dict[str, str]
@@ -2938,11 +2945,11 @@ class FoundTable(Model, frozen=True, kw_only=True):
 
 class FreezeIn(Model, frozen=True, kw_only=True):
     starts_at: datetime
-    """When it begins"""
+    """When the freeze begins"""
     ends_at: datetime
-    """When it ends, later than it begins"""
+    """When the freeze ends, later than `starts_at`"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
+    """Patterns of tables, as in policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2951,9 +2958,9 @@ class FreezeInCalendar(Model, frozen=True, kw_only=True):
     freeze: FreezeOut
     """The freeze"""
     tables: int
-    """Number of tables that the freeze is about"""
+    """Number of tables that match the freeze"""
     table_names: list[str]
-    """Names of the first of them"""
+    """Names of the first of these tables"""
 
 
 class FreezeList(Model, frozen=True, kw_only=True):
@@ -2965,19 +2972,19 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     name: str
     """Name of the freeze"""
     starts_at: datetime
-    """When it begins"""
+    """When the freeze begins"""
     ends_at: datetime
-    """When it ends"""
+    """When the freeze ends"""
     tables: list[str]
     """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """The reason, for other users"""
     set_by: str
-    """Who has set it"""
+    """Who has set the freeze"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class GainOut(Model, frozen=True, kw_only=True):
@@ -2988,13 +2995,13 @@ class GainOut(Model, frozen=True, kw_only=True):
     kind: JobKind
     """Kind of job"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     expected_seconds: float
     """Processor seconds that the job was expected to save each read"""
     saved_seconds: float | None
-    """Processor seconds that it has saved each read; null until the job has succeeded"""
+    """Processor seconds that the job has saved each read; null until the job has succeeded"""
     overhead_before: float
-    """Overhead of reads when it was queued"""
+    """Overhead of reads when the job was queued"""
     overhead_after: float | None
     """Overhead at the first poll after the job, which includes later writes"""
 
@@ -3034,11 +3041,11 @@ class GroupWrittenTo(Model, frozen=True, kw_only=True):
     """A replaced file group to which a stale write wrote"""
 
     partition: str | UnsetType = UNSET
-    """Path of its partition"""
+    """Path of the file group's partition"""
     file_id: str | UnsetType = UNSET
     """Its id"""
     replaced_by: str | UnsetType = UNSET
-    """The instant that had replaced it"""
+    """The instant that had replaced the file group"""
 
 
 class GrowthOut(Model, frozen=True, kw_only=True):
@@ -3047,40 +3054,40 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     largest_bytes: int
     """Size of the largest bucket"""
     bytes_per_day: int
-    """Bytes by which it grows in a day"""
+    """Bytes by which that bucket grows in a day"""
     num_buckets: int
     """Number of buckets"""
     needed: int
     """Number of buckets that is needed next"""
     needed_at: datetime | None
-    """When the largest bucket reaches its limit; null if that is years ahead"""
+    """When the largest bucket reaches its limit; null if that will take years"""
     in_90_days: int
     """Number of buckets that is needed in 90 days"""
     factor: int
     """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
     quiet_at: datetime | None
-    """The hour with the fewest commits or the window, the present or the next one; null if none is needed"""
+    """Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"""
     text: str
     """The same in words"""
     time_zone: str
-    """The zone of the times in words: that of the policy"""
+    """The policy's time zone, which the times in the text have"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
     deadline: datetime
-    """If the writers are not stopped by then, the job fails without any change"""
+    """If the writers are not stopped until this time, the job fails without any change"""
     by: str | None
-    """The caller that stopped them, or `groundskeeper`"""
+    """The caller that stopped the writers, or `groundskeeper`"""
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
     detail: str
     """The condition that the job waits for, or the result"""
     restart: FlinkRestart
-    """How Flink has to be started afterwards"""
+    """The way in which Flink has to be started afterwards"""
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
 
 
 class HandOverState(Word):
@@ -3118,7 +3125,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     itself; `notice`: it can wait
     """
     since: datetime
-    """When it began, as exactly as the data tells"""
+    """When the problem began, as exactly as this is known"""
     title: str
     """What is wrong"""
     detail: str
@@ -3138,7 +3145,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     about: AboutOut
     """The object that has the problem"""
     table_id: str | None
-    """Null unless it is about a table"""
+    """Null unless the problem is about a table"""
     action: ActionOut | None
     """A call of the API that applies the remedy; null if there is none"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
@@ -3153,12 +3160,12 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
     counts: SeverityCounts
     """Numbers by severity, of all pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class HeldBack(Word):
-    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped,
-    the table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons why a queued job is not due. It is between two attempts, or it waits until the writers have stopped,
+    until the table's lock is free, until a pause ends, or until a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
@@ -3172,17 +3179,17 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     """A table's lock, and signs of whether its holder is alive."""
 
     state: LockState
-    """`unknown`: the service has no client for this provider. A dry run of a job reads the lock by a worker"""
+    """`unknown`: the service has no client for this provider. In a dry run of a job a worker reads the lock"""
     path: str | None
     """File of the lock"""
     id: str | None
-    """Changes when another holder has the lock, or when the same one has taken it again"""
+    """Changes when another holder gets the lock, or when the same holder takes it again"""
     since: datetime | None
-    """Time at which it was taken; null if that is not known"""
+    """Time at which the lock was taken; null if not known"""
     holder: str | None
     """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
     ends_at: datetime | None
-    """Time at which it ends unless its holder renews it; null: never, or not known"""
+    """When the lock ends unless its holder renews it; null: never, or not known"""
     table_id: str
     """Id of the table"""
     provider: str
@@ -3190,21 +3197,21 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     detail: str | None
     """Why the state is unknown"""
     age_seconds: float | None
-    """Seconds since then"""
+    """Seconds since the lock was taken"""
     ending: str
     """How a lock of this provider ends if its holder never releases it"""
     break_after_seconds: float
-    """Age from which it may be broken"""
+    """Age from which the lock may be broken"""
     is_breakable: bool
     """Whether DELETE would break the lock now"""
     refusal: RefusalOut | None
-    """Why not; null if it is breakable"""
+    """Why the lock cannot be broken now; null if it can"""
     writers: list[WriterHeartbeatOut]
     """Heartbeats of writers, latest first; at most 100"""
     pending: list[PendingOut]
     """Pending instants of the table"""
     jobs: list[LockJobOut]
-    """Jobs of this service that may hold it or wait for it"""
+    """Jobs of this service that may hold the lock or wait for it"""
 
 
 class HistoryOut(Model, frozen=True, kw_only=True):
@@ -3234,7 +3241,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     file_groups: int | UnsetType = UNSET
     """Number of replaced file groups to which the commit wrote"""
     partitions: int | UnsetType = UNSET
-    """Number of partitions to which it wrote"""
+    """Number of partitions to which the commit wrote"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
@@ -3242,7 +3249,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
-    """The job that found it, or fenced the write"""
+    """The job that found the incident, or that fenced the write"""
     job_kind: str | UnsetType = UNSET
     """Kind of the job that fenced the write"""
     type: str | UnsetType = UNSET
@@ -3265,9 +3272,10 @@ class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or
     after a contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer
-    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files that count
-    once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found a
-    damage; `details` describe it, and `instant` is the time of the check.
+    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers
+    would use these files when the rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or
+    the checks after a job have found a damage; `details` describe the damage, and `instant` is the time of the
+    check.
     """
 
     STALE_WRITE = "stale-write"
@@ -3286,37 +3294,37 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     kind: IncidentKind
     """`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis"""
     instant: str
-    """The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC"""
+    """The commit that caused the incident, or the write that was fenced; for a damage, when it was found (UTC)"""
     state: IncidentState
-    """`suspected`: only the rows can prove it; a repair checks them"""
+    """`suspected`: only a check of the rows can prove it, as a repair does"""
     operation: str | None
     """Hudi's WriteOperationType of that commit"""
     details: IncidentDetails
     """Figures that depend on the kind"""
     because: str | None
-    """Why it was closed, and by whom if by hand"""
+    """The reason for closing it, and the user if a user closed it"""
     title: str
-    """What it means for readers"""
+    """What the incident means for readers"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str
     """The remedy"""
     opened_at: datetime
-    """When it was found"""
+    """Time at which the incident was found"""
     closed_at: datetime | None
-    """When it was closed; null while it is open"""
+    """Time at which the incident was closed; null while open"""
 
 
 class IncidentPage(Model, frozen=True, kw_only=True):
     items: list[IncidentOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class IncidentState(Word):
-    """The state of an incident. `SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`:
-    there was nothing to repair, or a user closed the incident.
+    """The state of an incident. `SUSPECTED`: only the rows can prove the incident, and a repair checks the rows.
+    `CLEARED`: there was nothing to repair, or a user closed the incident.
     """
 
     SUSPECTED = "suspected"
@@ -3329,7 +3337,7 @@ class IndexChoiceOut(Model, frozen=True, kw_only=True):
     """Whether a bucket index would suit the table's writers."""
 
     kind: JobKind | None
-    """The job that would change the index; null if it may stay"""
+    """The job that would change the index; null if the index may stay"""
     upserts: int
     """Upserts of the last week, the latest 200 of them"""
     touched: float
@@ -3492,7 +3500,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
     not_before: datetime
-    """No worker gets it earlier"""
+    """No worker gets the job earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
     state: JobState
@@ -3504,11 +3512,11 @@ class JobDetail(Model, frozen=True, kw_only=True):
     lease_deadline: datetime | None
     """When the lease expires without a heartbeat"""
     instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
+    """Instants that the job's attempts created on the table's timeline"""
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     cancel_requested: bool
-    """Whether somebody has asked to cancel it"""
+    """Whether somebody has asked to cancel the job"""
     priority: int
     """Jobs with a higher priority start first"""
     worker_group: str
@@ -3516,17 +3524,17 @@ class JobDetail(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
-    """The caller that submitted it, or `policy`"""
+    """The caller that submitted the job, or `policy`"""
     retry_of: str | None
-    """The job that it repeats, which may have been deleted"""
+    """The job that this one repeats, which may have been deleted"""
     reason: str | None
-    """The reason, if a policy submitted it"""
+    """The reason, if a policy submitted the job"""
     leased_at: datetime | None
-    """When a worker last took it; null before"""
+    """When a worker last took the job; null before"""
     worth: float | None
-    """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
+    """Processor seconds that readers have paid for the job's delay, per second of its work; null if unknown"""
     starts_by: datetime | None
-    """When it begins to go before other jobs, whatever these save"""
+    """When the job begins to go before other jobs, even if these save more"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -3536,26 +3544,26 @@ class JobDetail(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether the job only plans, and changes nothing"""
     worker_id: str | None
-    """Id by which the worker calls itself; null if no worker has it"""
+    """Id that the worker has given itself; null if no worker has the job"""
     progress: ProgressOut | None
-    """What it does now; null before it runs"""
+    """What the job does now; null before it runs"""
     verdict: JobVerdict | None
-    """The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A job that is no
-    dry run has a verdict only if it was refused or had nothing to do
+    """The result of a dry run: its plan is `ready`, the job would be `refused`, or there is `nothing_to_do`.
+    Another job has a verdict only if it was refused or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     started_at: datetime | None
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     finished_at: datetime | None
-    """When it ended, in whatever way; null until then"""
+    """Time of the end, successful or not; null until then"""
     hand_over: HandOverOut | None
     """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
-    """What a queued job, or the present step of a running one, waits for: the end of a sentence that begins with
-    `waits for`. Null if it does not wait
+    """What a queued job, or the present step of a running one, waits for; to be read after the words `waits for`.
+    Null if it does not wait
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for a job that has ended, or whose state changed a moment ago"""
@@ -3566,7 +3574,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
-    """How long it waited and worked; the two add up to what it took"""
+    """How long the job waited and worked, and the sum of both"""
 
 
 class JobKind(Word):
@@ -3603,14 +3611,14 @@ class JobLog(Model, frozen=True, kw_only=True):
     next_cursor: str | None
     """Cursor of the next page; null if these are the last lines so far"""
     position: str
-    """Cursor behind the last of these lines: pass it later to get only the lines that came since"""
+    """Cursor after the last of these lines. Pass it later to get only the lines that came since then"""
 
 
 class JobOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
     not_before: datetime
-    """No worker gets it earlier"""
+    """No worker gets the job earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
     state: JobState
@@ -3622,11 +3630,11 @@ class JobOut(Model, frozen=True, kw_only=True):
     lease_deadline: datetime | None
     """When the lease expires without a heartbeat"""
     instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
+    """Instants that the job's attempts created on the table's timeline"""
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     cancel_requested: bool
-    """Whether somebody has asked to cancel it"""
+    """Whether somebody has asked to cancel the job"""
     priority: int
     """Jobs with a higher priority start first"""
     worker_group: str
@@ -3634,17 +3642,17 @@ class JobOut(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
-    """The caller that submitted it, or `policy`"""
+    """The caller that submitted the job, or `policy`"""
     retry_of: str | None
-    """The job that it repeats, which may have been deleted"""
+    """The job that this one repeats, which may have been deleted"""
     reason: str | None
-    """The reason, if a policy submitted it"""
+    """The reason, if a policy submitted the job"""
     leased_at: datetime | None
-    """When a worker last took it; null before"""
+    """When a worker last took the job; null before"""
     worth: float | None
-    """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
+    """Processor seconds that readers have paid for the job's delay, per second of its work; null if unknown"""
     starts_by: datetime | None
-    """When it begins to go before other jobs, whatever these save"""
+    """When the job begins to go before other jobs, even if these save more"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -3654,26 +3662,26 @@ class JobOut(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether the job only plans, and changes nothing"""
     worker_id: str | None
-    """Id by which the worker calls itself; null if no worker has it"""
+    """Id that the worker has given itself; null if no worker has the job"""
     progress: ProgressOut | None
-    """What it does now; null before it runs"""
+    """What the job does now; null before it runs"""
     verdict: JobVerdict | None
-    """The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A job that is no
-    dry run has a verdict only if it was refused or had nothing to do
+    """The result of a dry run: its plan is `ready`, the job would be `refused`, or there is `nothing_to_do`.
+    Another job has a verdict only if it was refused or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     started_at: datetime | None
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     finished_at: datetime | None
-    """When it ended, in whatever way; null until then"""
+    """Time of the end, successful or not; null until then"""
     hand_over: HandOverOut | None
     """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
-    """What a queued job, or the present step of a running one, waits for: the end of a sentence that begins with
-    `waits for`. Null if it does not wait
+    """What a queued job, or the present step of a running one, waits for; to be read after the words `waits for`.
+    Null if it does not wait
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for a job that has ended, or whose state changed a moment ago"""
@@ -3687,16 +3695,16 @@ class JobPage(Model, frozen=True, kw_only=True):
     items: list[JobOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class JobProblem(Model, frozen=True, kw_only=True):
     type: str
     """The type of the problem"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str
     """What to do about it"""
     retriable: bool
@@ -3704,7 +3712,8 @@ class JobProblem(Model, frozen=True, kw_only=True):
 
 
 class JobState(Word):
-    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
+    """States: queued -> leased (a worker took the job) -> running (the worker sent a heartbeat) -> succeeded |
+    failed | cancelled.
 
     After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether
     it committed. The next poll of the table's timeline settles it (`service.queue.unknown_outcomes`).
@@ -3721,7 +3730,7 @@ class JobState(Word):
 
 class JobVerdict(Word):
     """The finding of an ended job. `ready`: a dry run has made a plan that can be executed. `refused`: the job was
-    refused, or would be. `nothing_to_do`: there was no work.
+    refused, or a dry run found that it would be. `nothing_to_do`: there was no work.
     """
 
     READY = "ready"
@@ -3763,7 +3772,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
 
 
 class KeptOut(Model, frozen=True, kw_only=True):
-    """Whether the objective is kept now, and for which share of the time it was kept. Time for which that is not
+    """Whether the objective is kept now, and for which share of the time it was kept. Time for which this is not
     known is left out.
     """
 
@@ -3774,7 +3783,7 @@ class KeptOut(Model, frozen=True, kw_only=True):
     looked_at: datetime
     """Time of the last check"""
     week_percent: float
-    """Share of the last week for which it was kept"""
+    """Share of the last week for which the objective was kept"""
     budget_used: float
     """Share of the week's error budget that is used; above 1 the objective is not kept"""
     burn_hour: float
@@ -3823,7 +3832,7 @@ class KindOutcomeOut(Model, frozen=True, kw_only=True):
     seconds: float
     """Time that workers spent on these jobs"""
     gb_hours: float
-    """That time in hours, times the memory of a slot in GiB"""
+    """This time in hours, times the memory of a slot in GiB"""
     kind: JobKind
     """Kind of job"""
 
@@ -3847,13 +3856,14 @@ class LabelsOfTables(Model, frozen=True, kw_only=True):
 
 class LearnedAmountOut(Model, frozen=True, kw_only=True):
     """What is learned about one part of the cost. An attempt takes `per_job`, plus `per_gib` and `per_file` for
-    the files that it works on. A table that differs from that has a factor of its own.
+    the files that it works on. If the attempts of a table take more or less, the model has a factor for this
+    table.
     """
 
     of: CostPart
     """The part of the cost"""
     jobs: int
-    """Number of attempts from which it is learned: the latest that succeeded and reported it"""
+    """Number of attempts from which the amount is learned: the latest that succeeded and reported it"""
     tables: int
     """Number of tables of these attempts"""
     per_job: float
@@ -3867,8 +3877,8 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     beside_another: float
     """Factor by which a job takes more while its worker runs another one"""
     error_on_other_tables: float | None
-    """Median error for tables that the model has not seen, as a share of what an attempt took. Half of the tables
-    are held out for it in turn; null if too few are known
+    """Median error for tables that the model does not know, as a share of what an attempt took: measured by
+    leaving out one half of the tables at a time; null if too few are known
     """
     error_on_known_tables: float | None
     """Median error if the model knows the previous attempt on the same table; null if there is none"""
@@ -3885,7 +3895,7 @@ class LearnedCostOut(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether this is the cost of dry runs"""
     amounts: list[LearnedAmountOut]
-    """The seconds of attempts, and as far as these report them CPU seconds and bytes"""
+    """The seconds of attempts; also CPU seconds and bytes, as far as attempts report them"""
 
 
 class LineageDatasetIn(Model, frozen=True, kw_only=True):
@@ -3894,7 +3904,7 @@ class LineageDatasetIn(Model, frozen=True, kw_only=True):
     namespace: str
     """Namespace of the dataset"""
     name: str
-    """Its name there"""
+    """Name of the dataset in the namespace"""
     facets: dict[str, Any] | UnsetType | None = UNSET
     """Facets of the dataset. Only `symlinks` is read: other names of the dataset"""
 
@@ -3939,13 +3949,13 @@ class ListedPolicyOut(Model, frozen=True, kw_only=True):
     precedence: int
     """If two patterns match, the higher value wins"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     tables: int
-    """Number of tables that have a setting from it"""
+    """Number of tables that have a setting from this policy"""
     table_names: list[str]
-    """Names of the first of them"""
+    """Names of the first of these tables"""
 
 
 class LockFound(Model, frozen=True, kw_only=True):
@@ -3986,9 +3996,9 @@ class LockJobOut(Model, frozen=True, kw_only=True):
     holds: bool
     """Whether the lock's file names this job as its owner; false for a lock without a file"""
     waits: bool
-    """Whether it waits for the lock, at its worker or in the queue"""
+    """Whether the job waits for the lock, in its worker or in the queue"""
     step: str | None
-    """What its worker does now"""
+    """What the job's worker does now"""
 
 
 class LockOut(Model, frozen=True, kw_only=True):
@@ -3997,7 +4007,7 @@ class LockOut(Model, frozen=True, kw_only=True):
     options: dict[str, str]
     """The provider's options, secrets masked"""
     wait_seconds: float | None
-    """How long a job waits for it; null for the service's setting"""
+    """How long a job waits for the lock; null for the service's setting"""
 
 
 class LockState(Word):
@@ -4022,19 +4032,19 @@ class LogLevel(Word):
 
 class LogLineOut(Model, frozen=True, kw_only=True):
     at: datetime
-    """When it was written, by the clock of the worker"""
+    """When the line was written, by the clock of the worker"""
     level: LogLevel
-    """How serious it is"""
+    """How serious the line is"""
     logger: str
     """The module of the worker, or the Java class"""
     message: str
     """The text, with the stack trace if there is one; without secrets"""
     attempt: int
-    """The attempt that wrote it"""
+    """The attempt that wrote the line"""
 
 
 class LogOutOut(Model, frozen=True, kw_only=True):
-    """What the browser still has to do after a log-out here."""
+    """What the browser still has to do after a log-out from this service."""
 
     log_out_url: str | None
     """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
@@ -4071,12 +4081,12 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
 
 
 class MetadataTableOut(Model, frozen=True, kw_only=True):
-    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file
-    slices.
+    """The metadata table of a table. Every reader and writer uses it for planning. Sizes are those of its latest
+    file slices.
     """
 
     read_at: datetime
-    """When it was read"""
+    """When the metadata table was read"""
     commits: int
     """Deltacommits since its last compaction"""
     base_files: int
@@ -4090,9 +4100,9 @@ class MetadataTableOut(Model, frozen=True, kw_only=True):
     pending: int
     """Pending instants on its own timeline"""
     pending_since: datetime | None
-    """When the first of them was requested; null without any"""
+    """When the first pending instant was requested; null without any"""
     missing: list[str]
-    """Completed commits of the table that it lacks"""
+    """Completed commits of the table that the metadata table lacks"""
     until: str
     """The latest completion of the table that `commits` counts"""
 
@@ -4114,7 +4124,7 @@ class MetadataTablePolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -4178,14 +4188,14 @@ class NextJobOut(Model, frozen=True, kw_only=True):
     state: NextState
     """`running`, or `queued`; `waits`: it is due, but something blocks it; `suggested`: a person has to start it"""
     because: str | None
-    """The decision about it; null for a job that exists already"""
+    """The decision about the job; null for a job that exists already"""
     job_id: str | None
-    """Null if it does not exist yet"""
+    """Null if the job does not exist yet"""
 
 
 class NextState(Word):
-    """`RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but something blocks it.
-    `SUGGESTED`: it is due, and a person has to start it.
+    """The state of the next job. `RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but
+    something blocks it. `SUGGESTED`: it is due, and a person has to start it.
     """
 
     RUNNING = "running"
@@ -4200,13 +4210,13 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     webhook_id: str
     """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
     snoozed_until: datetime | None
-    """Until then it sends nothing; null if it is not snoozed"""
+    """The notification sends nothing until this time; null if it is not snoozed"""
     snoozed_because: str | None
-    """The caller that has snoozed it, and the reason"""
+    """The caller that has snoozed the notification, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it tells"""
+    """What the notification reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4214,13 +4224,13 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of names; empty for all"""
     most_per_hour: int
-    """Most messages in an hour"""
+    """Largest number of messages in an hour"""
     quiet_hours: list[WindowIn]
     """Hours in which only critical problems are reported"""
     time_zone: str
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
-    """When it sends a weekly report; null for none"""
+    """When the notification sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -4236,9 +4246,9 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     sent_last_hour: int
     """Messages that count towards the limit"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     told: int
     """Number of open problems that were reported"""
     waiting: int
@@ -4265,13 +4275,15 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     problems that are not about a table
     """
     most_per_hour: int | UnsetType = UNSET
-    """Most messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty and
-    Alertmanager do not count
+    """Largest number of messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty
+    and Alertmanager do not count
     """
     quiet_hours: list[WindowIn] | UnsetType = UNSET
-    """Hours in which only critical problems are reported; the others follow afterwards if they are still open"""
+    """Hours in which only critical problems are reported. The others are reported after these hours if they are
+    still open
+    """
     time_zone: str | UnsetType = UNSET
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | UnsetType | None = UNSET
     """When to send a report of the last week; null for no report. Not for PagerDuty and Alertmanager, which would
     raise an alarm
@@ -4289,13 +4301,13 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     webhook_id: str
     """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
     snoozed_until: datetime | None
-    """Until then it sends nothing; null if it is not snoozed"""
+    """The notification sends nothing until this time; null if it is not snoozed"""
     snoozed_because: str | None
-    """The caller that has snoozed it, and the reason"""
+    """The caller that has snoozed the notification, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it tells"""
+    """What the notification reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4303,13 +4315,13 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of names; empty for all"""
     most_per_hour: int
-    """Most messages in an hour"""
+    """Largest number of messages in an hour"""
     quiet_hours: list[WindowIn]
     """Hours in which only critical problems are reported"""
     time_zone: str
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
-    """When it sends a weekly report; null for none"""
+    """When the notification sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -4325,9 +4337,9 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     sent_last_hour: int
     """Messages that count towards the limit"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class NotificationPut(Model, frozen=True, kw_only=True):
@@ -4336,13 +4348,13 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     webhook_id: str
     """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
     snoozed_until: datetime | None
-    """Until then it sends nothing; null if it is not snoozed"""
+    """The notification sends nothing until this time; null if it is not snoozed"""
     snoozed_because: str | None
-    """The caller that has snoozed it, and the reason"""
+    """The caller that has snoozed the notification, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
-    """What it tells"""
+    """What the notification reports"""
     least_severity: Severity
     """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
@@ -4350,13 +4362,13 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of names; empty for all"""
     most_per_hour: int
-    """Most messages in an hour"""
+    """Largest number of messages in an hour"""
     quiet_hours: list[WindowIn]
     """Hours in which only critical problems are reported"""
     time_zone: str
-    """That of the quiet hours and of the report"""
+    """Time zone of the quiet hours and of the report"""
     report: WeeklyIn | None
-    """When it sends a weekly report; null for none"""
+    """When the notification sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -4372,11 +4384,11 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     sent_last_hour: int
     """Messages that count towards the limit"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     secret: str | None
-    """Secret for checking the signatures of a webhook. Only in the answer that creates it"""
+    """Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"""
 
 
 class ObjectType(Word):
@@ -4394,8 +4406,8 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     null
     """
     of_reads: float | UnsetType | None = UNSET
-    """Share of the reads of all tables to which this pattern's policy applies that are to cost at most
-    `read_overhead`; or null for all reads
+    """Share of the reads that must not cost more than `read_overhead`, among the reads of all tables to which this
+    pattern's policy applies; or null for all reads
     """
     log_age_seconds: int | UnsetType | None = UNSET
     """Longest time that a log file may wait for a compaction; or null"""
@@ -4406,8 +4418,8 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     storage_overhead: float | UnsetType | None = UNSET
     """Highest size of all files, divided by the size of the files in use; or null"""
     max_gb_hours_per_day: float | UnsetType | None = UNSET
-    """Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,
-    whatever else is missed; or null
+    """When the table's jobs have taken this many GB-hours in 24 hours, compaction, clustering and cleaning wait,
+    even if other limits are exceeded; or null
     """
     kept_percent: float | UnsetType = UNSET
     """Share of the time for which the objective is to be kept; the rest is the error budget"""
@@ -4438,8 +4450,8 @@ class OnDropped(Word):
 
 
 class OnMoved(Word):
-    """What happens to a table whose location the catalog has changed. `FOLLOW` registers it at the new location,
-    with what was declared about it, and unregisters the old one.
+    """What happens to a table whose location the catalog has changed. `FOLLOW` registers the table at the new
+    location, with the declarations about it, and unregisters the old location.
     """
 
     REPORT = "report"
@@ -4461,11 +4473,11 @@ class OpenWindowsOut(Model, frozen=True, kw_only=True):
     windows: list[WindowIn]
     """The windows of the policy"""
     tables: int
-    """Number of tables that have them"""
+    """Number of tables that have these windows"""
     table_names: list[str]
-    """Names of the first of them"""
+    """Names of the first of these tables"""
     spans: list[SpanOut]
-    """When one of them is open, so that jobs may start"""
+    """Times in which at least one window is open, so that jobs may start"""
 
 
 class Order(Word):
@@ -4484,7 +4496,7 @@ class Order(Word):
 
 
 class Outcome(Word):
-    """The outcome of a call: `DONE` below status 400, `FAILED` from 500 on, `REFUSED` between."""
+    """The outcome of a call: `DONE` for a status below 400, `REFUSED` below 500, and `FAILED` from 500 on."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -4503,7 +4515,7 @@ class OutcomesOutcomeOut(Model, frozen=True, kw_only=True):
     kept: KeptOut | None
     """Null without an objective, and before the first check"""
     gb_hours_of_day: float | None
-    """GB-hours of its jobs in 24 hours; null without `max_gb_hours_per_day`"""
+    """GB-hours of the table's jobs in 24 hours; null without `max_gb_hours_per_day`"""
     gains: list[GainOut]
     """The last jobs that make reads cheaper, the newest first"""
 
@@ -4512,7 +4524,7 @@ class Overview(Model, frozen=True, kw_only=True):
     at: datetime
     """The service's time of this answer"""
     event_id: int
-    """The newest event at that time. To continue from this answer, pass it as `after` to the stream of events"""
+    """The newest event at this time. To continue from this answer, pass it as `after` to the stream of events"""
     problems: ProblemsNow
     """Everything that is wrong"""
     pause: PauseOut
@@ -4650,7 +4662,7 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     partitions: list[str | PrefixOfPolicy] | UnsetType = UNSET
     """Parameter of the job; empty: all"""
     limit_partitions: int | UnsetType = UNSET
-    """Parameter of the job; the work that it leaves is due at once"""
+    """Parameter of the job; work beyond the limit is due at once"""
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
@@ -4658,7 +4670,7 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class PartitionTtlResult(Model, frozen=True, kw_only=True):
@@ -4724,15 +4736,15 @@ class PastJobOut(Model, frozen=True, kw_only=True):
     state: JobState
     """State"""
     dry_run: bool
-    """Whether it changes nothing"""
+    """Whether the job changes nothing"""
     verdict: JobVerdict | None
     """The same as in `GET /v1/jobs/{id}`"""
     created_at: datetime
-    """When it was submitted"""
+    """When the job was submitted"""
     started_at: datetime | None
-    """When its last attempt began; null before the first"""
+    """When the job's last attempt began; null before the first"""
     finished_at: datetime | None
-    """Null while it is active"""
+    """Null while the job is active"""
     error: str | None
     """The title of the error of its last attempt, even if the job is tried again"""
 
@@ -4753,11 +4765,11 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
-    """Limits on the cost of reads and storage, from which the service derives when jobs run"""
+    """Limits on the cost of reads and storage, which determine when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
     """Limit on the cost of the jobs of all tables of a pattern in a day"""
     advice: AdvicePolicyIn | UnsetType = UNSET
-    """Whether advice about thresholds is applied, and how dear it may make a read"""
+    """Whether advice about thresholds is applied, and how costly reads may become"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4798,9 +4810,9 @@ class PatternPolicyOut(Model, frozen=True, kw_only=True):
     precedence: int
     """If two patterns match, the higher value wins"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class PauseIn(Model, frozen=True, kw_only=True):
@@ -4812,9 +4824,9 @@ class PauseOut(Model, frozen=True, kw_only=True):
     paused: bool
     """Whether automatic jobs are paused on all tables"""
     since: datetime | UnsetType | None = UNSET
-    """Since when"""
+    """Beginning of this state"""
     by: str | UnsetType | None = UNSET
-    """Who paused them"""
+    """Who paused the jobs"""
     reason: str | UnsetType = UNSET
     """The given reason; may be empty"""
 
@@ -4825,15 +4837,15 @@ class PendingOut(Model, frozen=True, kw_only=True):
     state: str
     """`REQUESTED` or `INFLIGHT`"""
     heartbeat_at: datetime | None
-    """Last heartbeat of its writer, if it sends any"""
+    """Last heartbeat of its writer, if the writer sends any"""
     is_plan: bool
-    """Whether it is a scheduled compaction or clustering that can be executed"""
+    """Whether the instant is a scheduled compaction or clustering that can be executed"""
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
     requested_at: datetime | None
-    """When it was requested"""
+    """Time of the request"""
     age_seconds: float | None
-    """Time since it was requested"""
+    """Time since the instant was requested"""
     heartbeat_age_seconds: float | None
     """Time since the last heartbeat of its writer; null without any"""
 
@@ -4848,17 +4860,17 @@ class PlanOut(Model, frozen=True, kw_only=True):
     instant: str
     """Requested time of the instant"""
     is_metadata: bool
-    """A plan of the table's metadata table"""
+    """Whether this is a plan of the table's metadata table"""
     requested_by: str
-    """The caller that delegated it"""
+    """The caller that delegated the plan"""
     last_requested_at: datetime
-    """When it was last named by a request"""
+    """Time of the last request that named the plan"""
     state: PlanState
     """State of the plan"""
     because: str | None
     """The reason for the state"""
     job_id: str | None
-    """The last job that was submitted for it"""
+    """The last job that was submitted for the plan"""
     table_id: str | None
     """Id of the table"""
     table_name: str
@@ -4876,22 +4888,22 @@ class PlanOut(Model, frozen=True, kw_only=True):
     username: str | None
     """User that the writer names"""
     requested_at: datetime
-    """When it was requested"""
+    """Time of the request"""
     ended_at: datetime | None
-    """When it ended; null until then"""
+    """Time of the end; null until then"""
 
 
 class PlanPage(Model, frozen=True, kw_only=True):
     items: list[PlanOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class PlanState(Word):
-    """The state of a plan. `UNREGISTERED`: no table has the base path. `WAITING`: it will be executed.
-    `SUBMITTED`: a job executes it. `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has
-    completed. `GONE`: it has left the timeline without completing.
+    """The state of a plan. `UNREGISTERED`: no registered table has the base path. `WAITING`: the plan will be
+    executed. `SUBMITTED`: a job executes the plan. `WITHHELD`: the plan is not executed, and `because` says
+    why. `DONE`: the plan has completed. `GONE`: the plan has left the timeline without completing.
     """
 
     UNREGISTERED = "unregistered"
@@ -4903,7 +4915,7 @@ class PlanState(Word):
 
 
 class PointOut(Model, frozen=True, kw_only=True):
-    """All tables together at one time."""
+    """The sums over all tables at one time."""
 
     at: datetime
     """Time"""
@@ -4937,11 +4949,11 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
-    """Limits on the cost of reads and storage, from which the service derives when jobs run"""
+    """Limits on the cost of reads and storage, which determine when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
     """Limit on the cost of the jobs of all tables of a pattern in a day"""
     advice: AdvicePolicyIn | UnsetType = UNSET
-    """Whether advice about thresholds is applied, and how dear it may make a read"""
+    """Whether advice about thresholds is applied, and how costly reads may become"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4982,7 +4994,9 @@ class PolicyOfTables(Model, frozen=True, kw_only=True):
     policy: PolicyIn | UnsetType = UNSET
     """The settings that are set"""
     unset: list[str] | UnsetType = UNSET
-    """Settings to remove, so that weaker levels apply again: `compaction.commits`, or all of `compaction`"""
+    """Settings to remove, so that weaker levels apply again: for example `compaction.commits`, or all of
+    `compaction`
+    """
 
 
 class PollOut(Model, frozen=True, kw_only=True):
@@ -5043,11 +5057,11 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     type: str
     """The type of the problem"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     status: int | UnsetType = UNSET
     """HTTP status"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str | UnsetType | None = UNSET
     """What to do about it"""
     instance: str | UnsetType | None = UNSET
@@ -5066,21 +5080,21 @@ class ProblemGroupOut(Model, frozen=True, kw_only=True):
     kinds: list[ProblemKind]
     """Kinds of the group's problems, by which `GET /v1/problems` lists them"""
     severity: Severity
-    """Severity of the most serious one"""
+    """Severity of the most serious problem"""
     title: str
     """What is wrong"""
     remedy: str
-    """What to do about the most serious one"""
+    """What to do about the most serious problem"""
     problems: int
     """Number of problems"""
     objects: int
     """Number of tables, workers or webhooks that have these problems"""
     names: list[str]
-    """Names of the first of these, at most 5"""
+    """Names of the first of these objects, at most 5"""
     acknowledged: int
     """Number of these problems that somebody has acknowledged"""
     since: datetime
-    """When the oldest one began"""
+    """When the oldest problem began"""
 
 
 class ProblemKind(Word):
@@ -5132,11 +5146,11 @@ class ProblemType(Model, frozen=True, kw_only=True):
     title: str
     """What happened"""
     why: str
-    """Why it happens"""
+    """Why such a problem occurs"""
     hint: str
     """What to do"""
     status: int | None
-    """HTTP status of such an answer; null for a type that only the `error` of a job has"""
+    """HTTP status of an answer with such a problem; null for a type that only the `error` of a job has"""
     example: ProblemExample
     """A problem document of this type"""
 
@@ -5151,8 +5165,8 @@ class ProblemTypeList(Model, frozen=True, kw_only=True):
 class ProblemsNow(Model, frozen=True, kw_only=True):
     as_of: datetime | None
     """When the problems and backlogs were computed. If that was more than some seconds ago, this call has started
-    a new computation for the next one. Null after a start with very many tables: they have not been computed
-    yet, and the counts and lists are empty
+    a new computation for later calls. Null after a start with very many tables, while they have not been
+    computed; the counts and lists are then empty
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
@@ -5163,12 +5177,12 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
 
 
 class ProblemsOfTables(Model, frozen=True, kw_only=True):
-    """Acknowledges the present problems of each table until they end, become more serious, or a given time has
-    come. Earlier acknowledgements stay as they are.
+    """Acknowledges the present problems of each table, until a problem ends or becomes more serious, or until a
+    given time. Earlier acknowledgements stay as they are.
     """
 
     until: datetime | UnsetType | None = UNSET
-    """When it ends, if the problem has not ended before. Default: with the problem"""
+    """When the acknowledgement ends, unless the problem ends before. Default: when the problem ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
     tables: list[str]
@@ -5185,13 +5199,13 @@ class ProgressOut(Model, frozen=True, kw_only=True):
     tasks_total: int
     """Tasks of Spark in this step, as far as known"""
     bytes_done: int
-    """Bytes that have been worked off"""
+    """Bytes of this step that are done"""
     bytes_total: int
-    """Bytes of this step; 0 if not known"""
+    """All bytes of this step; 0 if not known"""
 
 
 class RatesBasis(Word):
-    """The source of the rates: probes of the workers, or assumed ones."""
+    """Where the rates come from: workers have measured them, or they are assumed."""
 
     PROBE = "probe"
     DEFAULT = "default"
@@ -5223,12 +5237,12 @@ class ReadSource(Word):
 
 
 class ReadersIn(Model, frozen=True, kw_only=True):
-    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+    """The programs that read the table, such as Trino, Athena or Hive. Each contains a version of Hudi."""
 
     hudi_version: str | UnsetType | None = UNSET
     """The oldest version of Hudi among the readers"""
     reads_per_day: float | UnsetType | None = UNSET
-    """How often the whole table is read. Default: what lineage, event logs and consumers tell"""
+    """How often the whole table is read. Default: what lineage, event logs and consumers show"""
 
 
 class ReadersOut(Model, frozen=True, kw_only=True):
@@ -5262,9 +5276,9 @@ class ReasonOut(Model, frozen=True, kw_only=True):
     type: str
     """Type of the problem"""
     title: str
-    """What it is"""
+    """What is wrong"""
     detail: str
-    """This case"""
+    """What is wrong in this case"""
     hint: str
     """What to do"""
 
@@ -5273,9 +5287,9 @@ class RefusalOut(Model, frozen=True, kw_only=True):
     """The problem with which a request to break the lock would be refused now."""
 
     type: str
-    """Name of its type: GET /problems/{name} explains it"""
+    """Name of the problem's type: GET /problems/{name} explains it"""
     title: str
-    """What it is, the same for every case"""
+    """What is wrong, in the same words in every case"""
     detail: str
     """The reason in this case; may be empty"""
     hint: str
@@ -5339,9 +5353,9 @@ class RepairParams(Model, frozen=True, kw_only=True):
 
 class RepairPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class RepairResult(Model, frozen=True, kw_only=True):
@@ -5419,14 +5433,14 @@ class ReplayIn(Model, frozen=True, kw_only=True):
     until: datetime | UnsetType | None = UNSET
     """Default: now"""
     with_delivered: bool | UnsetType = UNSET
-    """Also events that were delivered already"""
+    """Whether to send events again that were already delivered"""
 
 
 class ReplayOut(Model, frozen=True, kw_only=True):
     replayed: int
-    """Deliveries that were started again"""
+    """Number of deliveries that will be sent again"""
     is_complete: bool
-    """False if there is more: repeat the same call"""
+    """False if there are more: repeat the same call"""
 
 
 class ReportGroup(Model, frozen=True, kw_only=True):
@@ -5444,7 +5458,7 @@ class ReportGroup(Model, frozen=True, kw_only=True):
 
 class ReportReportOut(Model, frozen=True, kw_only=True):
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
     until: datetime
     """The end of the period"""
     by: GroupBy
@@ -5454,8 +5468,8 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     total: FiguresOut
     """The sums of all attempts, each counted once"""
     groups: list[ReportGroup]
-    """The groups; those on which workers spent the most time come first. If `by=tag`, an attempt is in the group
-    of each tag of its table
+    """The groups; those on which workers spent the most time come first. If `by=tag`, an attempt is counted in the
+    group of each tag of its table
     """
     left_out: int
     """Groups beyond `limit`"""
@@ -5478,7 +5492,7 @@ class RequestsBucketIndexIn(Model, frozen=True, kw_only=True):
 
 class ResizePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
-    """`suggest` only records what it would do"""
+    """`suggest` only records what `auto` would do"""
     split_bytes: int | UnsetType = UNSET
     """Parameter of the job"""
     merge_bytes: int | UnsetType = UNSET
@@ -5492,7 +5506,7 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
     is rolled back, and its batch has to be written again), or `abort` the job
@@ -5609,8 +5623,8 @@ class ResultReason(Model, frozen=True, kw_only=True):
 
 
 class Role(Word):
-    """reader < operator < admin: each includes the rights of the one before. A worker may only lease, send
-    heartbeats and report.
+    """The roles. reader < operator < admin: each includes the rights of the role before it. A worker may only
+    lease, send heartbeats and report.
     """
 
     READER = "reader"
@@ -5649,9 +5663,9 @@ class RollbackPolicyIn(Model, frozen=True, kw_only=True):
     enabled: bool | UnsetType = UNSET
     """Whether jobs of this kind start automatically"""
     after_seconds: int | UnsetType = UNSET
-    """Time without a heartbeat after which a writer is taken for dead"""
+    """Time without a heartbeat after which a writer counts as dead"""
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class RollbackResult(Model, frozen=True, kw_only=True):
@@ -5717,16 +5731,16 @@ class RowsOfReaders(Model, frozen=True, kw_only=True):
 
 
 class SampleOut(Model, frozen=True, kw_only=True):
-    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
+    """The state at one time. Between two samples nothing has changed, unless samples in between were deleted."""
 
     at: datetime
-    """When"""
+    """Time"""
     log_bytes: int
     """Size of the current log files, which wait for a compaction"""
     base_bytes: int
     """Size of the current base files"""
     delta_commits: int
-    """Commits of writers since the last compaction; 0 of a copy-on-write table"""
+    """Commits of writers since the last compaction; 0 for a copy-on-write table"""
     file_groups: int
     """Number of file groups"""
     base_files: int
@@ -5841,16 +5855,18 @@ class SessionOut(Model, frozen=True, kw_only=True):
     role: Role
     """What the caller may do"""
     tables: list[str] | None
-    """Patterns of the tables on which the role holds; elsewhere the caller is a reader. Null: it holds everywhere"""
+    """Patterns of the tables for which the role holds; for others the caller is a reader. Null: the role holds for
+    all tables
+    """
     way: Way
-    """How the caller is known"""
+    """How the caller was identified"""
     expires_at: datetime | None
     """When the session ends, or the token; null: never"""
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the acknowledgement
-    of its problems. `poll` reads its timeline now.
+    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the
+    acknowledgements of the tables' problems. `poll` reads the tables' timelines now.
     """
 
     tables: list[str]
@@ -5891,7 +5907,7 @@ class ShadowOut(Model, frozen=True, kw_only=True):
     settings: PolicyIn
     """The members that were sent"""
     started_at: datetime
-    """When it started; null before"""
+    """Time of the start; null before the start"""
     precedence: int
     """If two patterns match, the higher value wins"""
 
@@ -5904,17 +5920,17 @@ class SightingOut(Model, frozen=True, kw_only=True):
     evidence: str
     """What shows that the engine writes the table"""
     first_seen: datetime
-    """When it was first seen"""
+    """Time of the first sighting"""
     last_seen: datetime
-    """When it was last seen"""
+    """Time of the last sighting"""
 
 
 class SimulateIn(Model, frozen=True, kw_only=True):
     """A pattern, a tag or tables, and the policy that these would have had."""
 
     policy: PatternPolicyIn | None
-    """The policy that replaces the present one of the pattern or tag, null for its deletion; with `tables`,
-    settings that are added to each table's own policy
+    """The policy that replaces the present one of the pattern or tag; null for its deletion. If `tables` are
+    given: settings that are added to each table's own policy
     """
     pattern: str | UnsetType | None = UNSET
     """A pattern of tables, as in policies"""
@@ -5925,8 +5941,8 @@ class SimulateIn(Model, frozen=True, kw_only=True):
     from_: datetime | UnsetType | None = field(default=UNSET, name="from")
     """Beginning of the period; default: 14 days before its end"""
     to: datetime | UnsetType | None = UNSET
-    """End of the period; default: now. A later time is a forecast from now on, without `from`: the files are those
-    of the last polls, and the commits of as long before now come again
+    """End of the period; default: now. A later time, without `from`, means a forecast from now on: it begins with
+    the files of the last polls, and repeats the commits of a past period of the same length
     """
 
 
@@ -5965,13 +5981,13 @@ class SimulationOut(Model, frozen=True, kw_only=True):
     error: float | None
     """Share by which the jobs of `now` differ from those of `actual`; null if there were none"""
     caution: str | None
-    """Why the figures may be wrong; null if nothing speaks against them"""
+    """Why the figures may be wrong; null if there is no reason for doubt"""
     now: SimulationsOutcomeOut
     """Result of the present policy in the simulation"""
     new: SimulationsOutcomeOut
     """Result of the new policy in the simulation"""
     actual: SimulationsOutcomeOut
-    """What really happened, including jobs by hand, failures and writers' own services"""
+    """What really happened, including submitted jobs, failures and table services in writers"""
     items: list[SimulatedTableOut]
     """The 20 tables whose work changes the most"""
 
@@ -5982,9 +5998,9 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     seconds: float
     """Seconds that workers spent on these jobs"""
     gb_hours: float
-    """That time in hours, times the memory of a slot in GiB"""
+    """This time in hours, times the memory of a slot in GiB"""
     rewritten_bytes: int
-    """Bytes that they wrote into base files"""
+    """Bytes that the jobs wrote into base files"""
     read_overhead: float | None
     """The read overhead of all tables together, as the value that was not exceeded in 95 % of the time; null if
     nothing is known
@@ -6018,7 +6034,7 @@ class SizeClassOut(Model, frozen=True, kw_only=True):
     below_bytes: int | None
     """Null in the last class"""
     files: int
-    """Number of files in it"""
+    """Number of files in this class"""
 
 
 class SkippedFolder(Model, frozen=True, kw_only=True):
@@ -6049,7 +6065,7 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     last_commit: str | None
     """The last instant that wrote rows; null without any"""
     last_commit_at: datetime | None
-    """When it completed"""
+    """When that commit completed"""
     first_commit_at: datetime | None
     """When the first known commit completed"""
     small_file_bytes: int
@@ -6088,27 +6104,27 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
 
 class SnoozeIn(Model, frozen=True, kw_only=True):
     until: datetime
-    """When it ends"""
+    """When the snooze ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
 
 
 class SpanOut(Model, frozen=True, kw_only=True):
     starts_at: datetime
-    """When it begins"""
+    """Beginning of the span"""
     ends_at: datetime
-    """When it ends"""
+    """End of the span"""
 
 
 class SpentOut(Model, frozen=True, kw_only=True):
     """Seconds from the submission of the job to its end, or until now."""
 
     waited_seconds: float
-    """Before its first attempt and between attempts"""
+    """Time before the first attempt and between attempts"""
     worked_seconds: float
-    """In all of its attempts together"""
+    """Time in all attempts together"""
     took_seconds: float
-    """Both together"""
+    """Sum of both times"""
 
 
 class StaleWrite(Model, frozen=True, kw_only=True):
@@ -6144,7 +6160,7 @@ class SuggestionOut(Model, frozen=True, kw_only=True):
     table_name: str
     """Name of the table"""
     plans: int
-    """Plans that it has delegated"""
+    """Plans that the writer has delegated"""
     hint: str
     """The remedy"""
 
@@ -6155,9 +6171,9 @@ class SuspectedPartition(Model, frozen=True, kw_only=True):
     partition: str | UnsetType = UNSET
     """Its path"""
     rows: int | UnsetType = UNSET
-    """Rows that the commit wrote there"""
+    """Rows that the commit wrote to the partition"""
     buckets: list[int] | UnsetType = UNSET
-    """The numbers of buckets before and after the change; one if an index was adopted"""
+    """The numbers of buckets before and after the change; one number if an index was adopted"""
     since: str | UnsetType = UNSET
     """The instant that changed the number or adopted the index, if known"""
 
@@ -6216,7 +6232,7 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
     thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
-    """Minimum from the end of one job to the start of the next"""
+    """Minimum time from the end of one job to the start of the next"""
 
 
 class SyncResult(Model, frozen=True, kw_only=True):
@@ -6308,9 +6324,9 @@ class SyncedTable(Model, frozen=True, kw_only=True):
 
 class TableAdviceOut(Model, frozen=True, kw_only=True):
     computed_at: datetime
-    """When it was computed"""
+    """When the advice was computed"""
     state: AdviceState
-    """What has become of it"""
+    """State of the advice"""
     because: str
     """The advice with its figures, or why there is none"""
     setting: str | None
@@ -6320,9 +6336,9 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     after: int | None
     """The value that is advised"""
     figures: dict[str, float]
-    """A day of the setting now and of the new one"""
+    """Cost a day, now and with the new value"""
     changed_at: datetime | None
-    """When it was applied, dismissed or taken back"""
+    """When the advice was applied, dismissed or taken back"""
     table_id: str
     """Id of the table"""
     name: str
@@ -6335,7 +6351,7 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
 
 class TableChange(Model, frozen=True, kw_only=True):
     """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown,
-    others to default.
+    and other members to their defaults.
     """
 
     name: str | UnsetType | None = UNSET
@@ -6389,7 +6405,7 @@ class TableIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
 
 
 class TableOut(Model, frozen=True, kw_only=True):
@@ -6422,23 +6438,23 @@ class TableOut(Model, frozen=True, kw_only=True):
     clock: ClockOut | None
     """The writers' clock; null before the first poll"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class TablePage(Model, frozen=True, kw_only=True):
     items: list[TableOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class TableProfile(Model, frozen=True, kw_only=True):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
     `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
-    inflight ones.
+    inflight instants.
     """
 
     table_type: TableType | UnsetType = UNSET
@@ -6497,9 +6513,9 @@ class TableRow(Model, frozen=True, kw_only=True):
     tags: dict[str, str]
     """The table's tags"""
     table_type: str | None
-    """Null if it was not detected"""
+    """Null if the type was not detected"""
     table_version: int | None
-    """Null if it was not detected"""
+    """Null if the version was not detected"""
     declared_buckets: int | None
     """Number of buckets in the writers' options; null without a bucket index"""
     buckets: int | None
@@ -6507,11 +6523,11 @@ class TableRow(Model, frozen=True, kw_only=True):
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
     health: Health | None
-    """The severity of its most serious problem, `healthy` without any; null if `as_of` is null"""
+    """Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int
-    """All of them"""
+    """Number of the table's problems"""
     warnings: list[str]
     """Found when the table was last examined, at most 10"""
     incidents: IncidentCounts
@@ -6519,7 +6535,7 @@ class TableRow(Model, frozen=True, kw_only=True):
     backlog: BacklogOut | None
     """Null before the first poll"""
     last_commit_at: datetime | None
-    """Null if there is none, or before the first poll"""
+    """Null before the first poll, or if there is no commit"""
     log_ratio: float | None
     """Log bytes divided by base bytes; null without base files"""
     log_ratios: list[float]
@@ -6544,7 +6560,7 @@ class TableRows(Model, frozen=True, kw_only=True):
 
 
 class TableState(Word):
-    """The state of a table: the first of the following that is true. `UNREADABLE`: polls fail. `UNPOLLED`: there
+    """The state of a table. If several apply, the first one counts. `UNREADABLE`: polls fail. `UNPOLLED`: there
     was no poll yet. `BUSY`: workers hold jobs of the table.
     """
 
@@ -6573,13 +6589,13 @@ class Target(Word):
 
 
 class TargetIn(Model, frozen=True, kw_only=True):
-    """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
+    """Where messages go. `GET` shows secrets masked. If a masked value is sent back, the stored value stays."""
 
     type: Target
     """What receives the messages"""
     url: str | UnsetType | None = UNSET
     """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
-    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only needed for another region
     """
     routing_key: str | UnsetType | None = UNSET
     """PagerDuty: the integration key of the service"""
@@ -6610,7 +6626,7 @@ class TargetOut(Model, frozen=True, kw_only=True):
     """What receives the messages"""
     url: str | UnsetType | None = UNSET
     """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
-    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only needed for another region
     """
     routing_key: str | UnsetType | None = UNSET
     """PagerDuty: the integration key of the service"""
@@ -6647,7 +6663,7 @@ class TimelineOut(Model, frozen=True, kw_only=True):
 
 class TrendOut(Model, frozen=True, kw_only=True):
     since: datetime
-    """Since when"""
+    """Beginning of this state"""
     until: datetime
     """The end of the period"""
     step_seconds: int
@@ -6664,7 +6680,7 @@ class TrendPointOut(Model, frozen=True, kw_only=True):
     tables: int
     """Registered tables, at the end of the step"""
     log_bytes: int
-    """Log files that wait for a compaction, at the end of the step"""
+    """Size of the log files that wait for a compaction, at the end of the step"""
     queued: int
     """Jobs that wait for a worker, at the end of the step"""
     running: float
@@ -6682,7 +6698,9 @@ class TrendPointOut(Model, frozen=True, kw_only=True):
 
 
 class Trigger(Word):
-    """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
+    """Selects the thresholds that must be reached: commits since the last run, seconds since the last run, both,
+    or one of them.
+    """
 
     COMMITS = "commits"
     SECONDS = "seconds"
@@ -6807,7 +6825,7 @@ class WatchOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table."""
 
     next_poll_at: datetime
-    """When it is polled next"""
+    """Time of the next poll"""
     looked_at: datetime | None
     """Time of the last poll that found the timeline changed"""
     gap_at: datetime | None
@@ -6815,11 +6833,11 @@ class WatchOut(Model, frozen=True, kw_only=True):
     failures: int
     """Failed polls since the last successful one"""
     error: str | None
-    """Why the last poll failed; null if it did not"""
+    """Why the last poll failed; null if it did not fail"""
 
 
 class Way(Word):
-    """How the caller is known. `open`: no token exists, so the caller needs none."""
+    """How the caller was identified. `open`: no token exists, so the caller needs none."""
 
     OPEN = "open"
     BEARER = "bearer"
@@ -6838,18 +6856,18 @@ class WebhookChange(Model, frozen=True, kw_only=True):
     headers: dict[str, str] | UnsetType | None = UNSET
     """Replaces all headers; a masked value stands for the stored one"""
     description: str | UnsetType | None = UNSET
-    """Free text of whoever created it"""
+    """Free text of the creator"""
 
 
 class WebhookCreated(Model, frozen=True, kw_only=True):
     id: str
     """Id of the webhook"""
     url: str
-    """Complete for admins only, because many services accept any caller that knows it"""
+    """Complete for admins only, because many services accept any caller that knows their URL"""
     old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
+    """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
+    """Why nothing is sent; null if the webhook is enabled"""
     disabled_at: datetime | None
     """Since when nothing is sent"""
     failing_since: datetime | None
@@ -6863,7 +6881,7 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of whoever created it"""
+    """Free text of the creator"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6871,9 +6889,9 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     dead: int
     """Deliveries that were given up and not replayed"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     secret: str
     """Secret for checking signatures. Not shown again"""
 
@@ -6882,11 +6900,11 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     id: str
     """Id of the webhook"""
     url: str
-    """Complete for admins only, because many services accept any caller that knows it"""
+    """Complete for admins only, because many services accept any caller that knows their URL"""
     old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
+    """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
+    """Why nothing is sent; null if the webhook is enabled"""
     disabled_at: datetime | None
     """Since when nothing is sent"""
     failing_since: datetime | None
@@ -6900,7 +6918,7 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of whoever created it"""
+    """Free text of the creator"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6908,9 +6926,9 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     dead: int
     """Deliveries that were given up and not replayed"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
     blocked: list[BlockedOut]
     """Deliveries that hold others up, the oldest event first; at most 20"""
 
@@ -6921,24 +6939,24 @@ class WebhookIn(Model, frozen=True, kw_only=True):
     gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`
     """
     types: list[str] | UnsetType = UNSET
-    """Types of events; `*` matches anything: `job.*`"""
+    """Types of events, such as `job.*`; `*` matches anything"""
     tables: list[str] | UnsetType = UNSET
     """Ids of tables, or patterns of their names. Default: all tables, and events without a table"""
     headers: dict[str, str] | UnsetType = UNSET
     """Sent with every message, never shown again. To Kafka, `Authorization: Basic ...` logs in (SASL)"""
     description: str | UnsetType = UNSET
-    """Free text of whoever created it"""
+    """Free text of the creator"""
 
 
 class WebhookOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the webhook"""
     url: str
-    """Complete for admins only, because many services accept any caller that knows it"""
+    """Complete for admins only, because many services accept any caller that knows their URL"""
     old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
+    """Until this time messages are also signed with the previous secret"""
     disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
+    """Why nothing is sent; null if the webhook is enabled"""
     disabled_at: datetime | None
     """Since when nothing is sent"""
     failing_since: datetime | None
@@ -6952,7 +6970,7 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     headers: dict[str, str]
     """The values are masked"""
     description: str
-    """Free text of whoever created it"""
+    """Free text of the creator"""
     enabled: bool
     """Whether anything is sent"""
     pending: int
@@ -6960,21 +6978,21 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     dead: int
     """Deliveries that were given up and not replayed"""
     created_at: datetime
-    """When it was created"""
+    """Time of the creation"""
     updated_at: datetime
-    """When it was last changed by a call"""
+    """Time of the last change by a call"""
 
 
 class WebhookPage(Model, frozen=True, kw_only=True):
     items: list[WebhookOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
+    """Value of `cursor` for the next page; null on the last page"""
 
 
 class WebhookSummary(Model, frozen=True, kw_only=True):
     total: int
-    """All of them"""
+    """Number of webhooks"""
     failing: int
     """Enabled webhooks whose last delivery failed"""
     disabled: int
@@ -6995,16 +7013,16 @@ class WeeklyIn(Model, frozen=True, kw_only=True):
 
 
 class WindowIn(Model, frozen=True, kw_only=True):
-    """A time window, which opens on `days`, or every day if there are none. An `end` that is not after `start` is
-    on the next day.
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on
+    the next day.
     """
 
     start: str
-    """Time of day at which it opens"""
+    """Time of day at which the window opens"""
     end: str
-    """Time of day at which it closes, on the next day if it is not later"""
+    """Time of day at which the window closes; the next day, unless later than `start`"""
     days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] | UnsetType = UNSET
-    """Days on which it opens; all if left out"""
+    """Days on which the window opens; all if left out"""
 
 
 class WithheldPartition(Model, frozen=True, kw_only=True):
@@ -7063,15 +7081,15 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """A worker as it describes itself; members without a value are null."""
 
     id: str
-    """Id by which it calls itself"""
+    """Id that the worker has given itself"""
     version: str | None
     """Version of Groundskeeper"""
     master: str | None
     """Spark master"""
     slots: int | None
-    """Jobs that it runs at once"""
+    """Jobs that the worker runs at once"""
     spare_slots: int
-    """Submitted jobs that it may run in addition when all its slots are taken"""
+    """Submitted jobs that the worker may run in addition when all its slots are taken"""
     driver_memory: str | None
     """Memory of its driver"""
     group: str
@@ -7083,7 +7101,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     executors: int | None
     """Executors of its Spark application; null if its driver runs the tasks"""
     spark_conf: dict[str, str]
-    """Options of Spark that it was given, and those of its resources; secrets are masked"""
+    """Spark options of the worker, and those of its resources; secrets are masked"""
     error: JobProblem | None
     """Why Spark did not start"""
     application_id: str | None
@@ -7093,11 +7111,11 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     read_rates: dict[str, float] | None
     """Processor seconds that reads take on its machine, measured by the worker"""
     first_seen: datetime
-    """When it was first seen"""
+    """Time of the first sighting"""
     last_seen: datetime
-    """Exact to a few seconds"""
+    """When the worker last called, exact to a few seconds"""
     job_ids: list[str]
-    """Jobs that it has leased"""
+    """Jobs that the worker has leased"""
 
 
 class WorkerState(Word):
@@ -7126,7 +7144,7 @@ class WorkersCheck(Model, frozen=True, kw_only=True):
     status: Literal["ok", "warning", "failing"]
     """`warning`: the service is ready nevertheless"""
     detail: str | UnsetType = UNSET
-    """This case"""
+    """What is wrong in this case"""
     groups: dict[str, GroupCheck]
     """The group `default`, and all groups that have queued jobs or workers that were seen within a minute"""
 
@@ -7147,13 +7165,13 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     instant: str
     """Instant of the write"""
     heartbeat_at: datetime
-    """Time of the last one"""
+    """Time of the last heartbeat"""
     job_id: str | None
-    """The job of this service whose instant it is"""
+    """The job of this service to which the instant belongs"""
     heartbeat_age_seconds: float
-    """Seconds since then"""
+    """Seconds since the last heartbeat"""
     is_alive: bool
-    """Whether it is less than five minutes old"""
+    """Whether the last heartbeat is less than five minutes old"""
 
 
 class WriterOption(Model, frozen=True, kw_only=True):
@@ -7171,7 +7189,7 @@ class WriterOptionsOut(Model, frozen=True, kw_only=True):
     options: dict[str, str]
     """Options of the writer, by the engine's own names"""
     session_conf: dict[str, str]
-    """For the start of the Spark session: `SET` comes too late"""
+    """Options for the start of the Spark session; `SET` is too late"""
     sql: dict[str, str]
     """The options as parts of SQL statements: `with` is for Flink's CREATE TABLE, `set` and `tblproperties` (for a
     new table) are for Spark SQL. `create` is a whole statement for an existing table; replace what is in angle
@@ -7226,7 +7244,7 @@ class WritersOut(Model, frozen=True, kw_only=True):
 
 
 class WritersStopped(Model, frozen=True, kw_only=True):
-    """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
+    """Confirmation that the writers are stopped. Events contain `savepoint`, for the restart of the Flink job."""
 
     savepoint: str | UnsetType | None = UNSET
     """The savepoint with which the Flink job was stopped"""

@@ -47,7 +47,7 @@ class CatalogNotFoundError(ApiError):
 
 
 class ChangedMeanwhileError(ApiError):
-    """This has changed since you have seen it"""
+    """The object has changed since you read it"""
 
     type = "changed-meanwhile"
 
@@ -95,7 +95,7 @@ class FenceLosesFlinkBatchesError(ApiError):
 
 
 class FleetUnavailableError(ApiError):
-    """The process for all tables gives no answer"""
+    """The process for answers about all tables does not answer"""
 
     type = "fleet-unavailable"
 
@@ -197,7 +197,7 @@ class KafkaNotInstalledError(ApiError):
 
 
 class LockChangedError(ApiError):
-    """Another holder has the lock by now"""
+    """Another holder has the lock now"""
 
     type = "lock-changed"
 
@@ -317,7 +317,7 @@ class PolicyNotFoundError(ApiError):
 
 
 class ProblemNotStandingError(ApiError):
-    """No problem with this id stands now"""
+    """No problem with this id exists now"""
 
     type = "problem-not-standing"
 

@@ -1,4 +1,4 @@
-"""The server: the tools and resources of an assistant, by standard input and output, or by HTTP."""
+"""The server, which offers tools and resources to an assistant over standard input and output, or over HTTP."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def server_for_many(url: str) -> MCPServer:
 
 
 def serve_http(server: MCPServer, listening: socket.socket, hosts: Sequence[str]) -> None:
-    """Serves `/mcp` at a bound socket until the process is ended. Requests whose `Host` is not in `hosts`, such as
-    `mcp.example.com:*`, are refused, because a web page could otherwise reach the server under a name of its own (DNS
+    """Serves `/mcp` at a bound socket until the process is ended. Requests are refused unless their `Host` matches one
+    of `hosts`, such as `mcp.example.com:*`. Otherwise a web page could reach the server under a name of its own (DNS
     rebinding)."""
     security = TransportSecuritySettings(
         allowed_hosts=list(hosts),

@@ -1,4 +1,5 @@
-"""The tools of an assistant. `dry_run` submits a dry run, `run_job` repeats one for real, and the others only read."""
+"""The tools of an assistant. `dry_run` submits a dry run, `run_job` runs the job of a dry run for real, and the others
+only read."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from groundskeeper_client.mcp.untrusted import TooLargeError, as_data, text
 from groundskeeper_client.questions import id_of
 
 DRY_RUN_HOURS = 1
-"""Age of a dry run in hours up to which `run_job` accepts it; the table may have changed since."""
+"""Greatest age in hours of a dry run that `run_job` accepts. The table may have changed since an older one."""
 _WAIT_SECONDS = 50.0
 _LOG_LINES = 40
 
@@ -47,13 +48,14 @@ Days = Annotated[float, Field(description="Days up to now", gt=0, le=90)]
 
 @contextmanager
 def failing_as(error: type[Exception]) -> Iterator[None]:
-    """Turns an error of the client into one for the assistant, whose texts are data as those of an answer are."""
+    """Turns an error of the client into an error for the assistant. The texts of the error are marked as data, like
+    those of an answer."""
     try:
         yield
     except ApiError as failed:
         members = {"type": failed.type, "title": failed.title, "detail": failed.detail, "hint": failed.hint}
-        told = as_data(members | failed.members)
-        raise error(msgspec.json.encode(told).decode()) from failed
+        shown = as_data(members | failed.members)
+        raise error(msgspec.json.encode(shown).decode()) from failed
     except (ClientError, TooLargeError) as failed:
         raise error(text(str(failed))) from failed
 
@@ -110,8 +112,8 @@ class Tools:
             return as_data(client.send(wanted))
 
     def describe_table(self, context: Context, table: Table) -> dict[str, Any]:
-        """Show a table's state: its snapshot, its problems, the current decision about each kind of job with the
-        reason, and its last jobs. The answer says why a job does or does not start."""
+        """Show a table's state: its snapshot, its problems, its last jobs, and the current decision about each kind of
+        job. The reasons of the decisions say why a job does or does not start."""
         with self._client(context) as client:
             table_id = id_of(client, table)
             return as_data(
@@ -153,7 +155,7 @@ class Tools:
             return as_data({"job": job, "log": list(log)})
 
     def show_queue(self, context: Context) -> dict[str, Any]:
-        """Show how many jobs wait, when they are expected to start, and how many slots would hold the goal."""
+        """Show how many jobs wait, when they are expected to start, and how many slots of workers would be enough."""
         with self._client(context) as client:
             return as_data(client.send(calls.get_demand()))
 
@@ -165,7 +167,7 @@ class Tools:
             return as_data(client.send(calls.explain_problem(name)))
 
     def report(self, context: Context, days: Days = 7.0) -> dict[str, Any]:
-        """Sum up the work of the service in the last days: jobs, failures, bytes freed, and what the jobs cost."""
+        """Sum up the work of the service in the last days: jobs, failures, freed bytes, and the cost of the jobs."""
         with self._client(context) as client:
             return as_data(client.send(calls.get_report(since=_ago(days), limit=30)))
 
@@ -182,8 +184,8 @@ class Tools:
         ] = None,
         days: Days = 14.0,
     ) -> dict[str, Any]:
-        """Tell what another policy would have done: replays the last days of the tables under it, beside the present
-        policy. Changes nothing. Give tables or a pattern."""
+        """Show what another policy would have done. The service replays the last days of the tables with this policy
+        and with the present one. Changes nothing. Give tables or a pattern."""
         with self._client(context) as client:
             body: dict[str, Any] = {"policy": policy, "from": _ago(days).isoformat()}
             if tables is not None:
@@ -193,7 +195,8 @@ class Tools:
             return as_data(client.send(calls.simulate_policy(cast("SimulateIn", body))))
 
     def list_kinds(self, context: Context, kind: OneKind = None) -> dict[str, Any]:
-        """List the kinds of jobs with their effects; with `kind`, the parameters of that one as a JSON schema."""
+        """List the kinds of jobs with their effects. If `kind` is given, list the parameters of this kind as a JSON
+        schema."""
         if kind is None:
             return {name: (model.__doc__ or "").split("\n\n")[0] for name, model in _KINDS.items()}
         model = _known(kind)
@@ -203,7 +206,7 @@ class Tools:
 
     def dry_run(self, context: Context, table: Table, kind: Kind, params: Members = None) -> dict[str, Any]:
         """Plan a job, and change nothing. Returns the job, whose `verdict` is `ready`, `refused` or `nothing_to_do`,
-        and whose `result` is the plan. If it has not ended after 50 s, ask for it by `describe_job`."""
+        and whose `result` is the plan. If the job has not ended after 50 s, call `describe_job` to see its end."""
         _known(kind)
         with self._client(context) as client:
             body = cast("calls.SubmitJobBody", {"kind": kind, "params": params or {}, "dry_run": True})
@@ -216,9 +219,9 @@ class Tools:
         *,
         dry_run_id: Annotated[str, Field(description="Id of a dry run that is `ready`", max_length=100)],
     ) -> dict[str, Any]:
-        """Run for real what a dry run has planned: the same kind, table and parameters. Changes the table. Ask the
-        person first, and show the plan. The dry run must have ended within the last hour. A second call with the same
-        id returns the same job."""
+        """Run the job of a dry run for real, with the same kind, table and parameters. Changes the table. Show the plan
+        to the person first, and ask. The dry run must have ended within the last hour. A second call with the same id
+        returns the same job."""
         with self._client(context) as client:
             planned = client.send(calls.get_job(dry_run_id))
             _check(planned)
@@ -232,7 +235,7 @@ def _check(planned: JobDetail) -> None:
     """Raises ToolError unless the job is a dry run that allows the real one."""
     job = f"Job {planned.id}"
     if not planned.dry_run:
-        raise ToolError(f"{job} is no dry run. Call `dry_run` first, and show its plan to the person.")
+        raise ToolError(f"{job} is not a dry run. Call `dry_run` first, and show its plan to the person.")
     if planned.finished_at is None:
         raise ToolError(f"{job} has not ended. Call `describe_job` until it has.")
     if planned.verdict is not JobVerdict.READY:
@@ -243,7 +246,7 @@ def _check(planned: JobDetail) -> None:
 
 
 def _waited_for(client: Client, job_id: str) -> JobDetail:
-    """Returns the job after its end, or after the longest wait."""
+    """Returns the job when it has ended, or when the longest wait is over."""
     end = datetime.now(UTC) + timedelta(seconds=_WAIT_SECONDS)
     while True:
         rest = (end - datetime.now(UTC)).total_seconds()
@@ -266,7 +269,7 @@ def _known(kind: str) -> type[msgspec.Struct]:
 
 
 def _params_schema(schemas: dict[str, Any], body: str) -> dict[str, Any]:
-    """Returns the schema of the member `params` of a body, with the schemas that it refers to."""
+    """Returns the schema of the member `params` of a body, with the schemas to which that schema refers."""
     found: dict[str, Any] = {}
     waiting = [schemas[body]["properties"]["params"]]
     while waiting:

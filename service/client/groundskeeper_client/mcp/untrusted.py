@@ -13,19 +13,19 @@ from typing import Any
 import msgspec
 
 MOST_CHARACTERS = 2_000
-"""Length of one text in characters; a longer one is cut, and says so."""
+"""Greatest length of one text in characters. A longer text is cut, and its end says how much is missing."""
 MOST_ITEMS = 200
-"""Length of one list; a longer one is cut, and its last item says so."""
+"""Greatest length of one list. A longer list is cut, and its last item says how much is missing."""
 MOST_BYTES = 100_000
-"""Size of one answer in bytes of JSON."""
+"""Greatest size of one answer in bytes of JSON."""
 _DEEPEST = 30
-# Characters that a person does not see, or that change the direction or the lines of a text: controls, formats (zero
-# width, direction, tags), surrogates, private use and separators of lines.
+# Categories of characters that a person does not see, or that change the direction or the lines of a text: controls,
+# formats (zero width, direction, tags), surrogates, private use and separators of lines.
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _LINES = "\n\t"
-# Letters and marks that are shown as nothing: `Default_Ignorable_Code_Point` of Unicode 16, as far as they are in none
-# of those categories, and the blank Braille pattern. The two ranges of variation selectors together can carry any text
-# behind one visible character.
+# Letters and marks that a screen shows as nothing: the `Default_Ignorable_Code_Point` of Unicode 16 that are in none of
+# the categories above, and the blank Braille pattern. Characters of the two ranges of variation selectors could hide
+# any text behind one visible character.
 _INVISIBLE = frozenset(
     chr(code)
     for first, last in (
@@ -56,7 +56,7 @@ def as_data(answer: Any) -> dict[str, Any]:
     size = len(json.dumps(data, ensure_ascii=False).encode())
     if size > MOST_BYTES:
         raise TooLargeError(
-            f"The answer has {size} bytes, and at most {MOST_BYTES} are given. Ask for fewer items, or for one table."
+            f"The answer has {size} bytes, more than the limit of {MOST_BYTES}. Ask for fewer items, or for one table."
         )
     return data
 
