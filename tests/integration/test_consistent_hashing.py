@@ -148,6 +148,31 @@ def test_a_resize_that_was_rolled_back_leaves_metadata_that_an_audit_finds(spark
     assert "hashing-metadata-gone" in findings(spark, base)
 
 
+def test_logs_that_writers_made_for_a_resize_that_was_rolled_back_are_removed_without_an_alarm(
+    spark: SparkSession, base: Path
+) -> None:
+    options = write(spark, base)
+    resize(spark, base, completes=None)
+    [plan] = [item.requested for item in hudi_table(spark, base, None).pending()]
+    strategy = "org.apache.hudi.client.clustering.update.strategy.SparkConsistentBucketDuplicateUpdateStrategy"
+    both = {"hoodie.clustering.updates.strategy": strategy, "hoodie.write.concurrency.mode": "single_writer"}
+    upsert(rows(spark, 0, 300, ts=1, partitions=2), base, {**options, **both})
+    for_it = list(base.glob(f"*/.*_{plan}.log.*"))
+    before = snapshot(spark, base)
+    assert (len(before), len(for_it) > 4) == (300, True)
+
+    run_job(spark, base, "rollback", {"instant": plan, "table_name": "test"}, index=None)
+    run_job(spark, base, "repair", {"leftovers": True}, index=None)
+
+    assert not any(path.exists() for path in for_it)
+    assert findings(spark, base) == {}
+    assert snapshot(spark, base) == before
+    # Any other log of a commit is missed.
+    next(path for path in base.glob(f"{PARTITION}/.*.log.*") if path.suffix != ".crc").unlink()
+    audited = run_job(spark, base, "audit", index=None).details["findings"]
+    assert "commit-files-gone" in {each["type"] for each in audited}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", [{"version": 6}, {"partitioned": False}, {"record_key": "id,region"}])
 def test_tables_of_other_shapes_are_audited(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:

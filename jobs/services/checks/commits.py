@@ -59,6 +59,13 @@ def files(examined: Examined) -> Iterator[Finding]:
         for path, instant in (*([(item.base, item.since)] if item.base else []), *item.logs.items())
         if path.rpartition("/")[2] not in examined.files.get(partition, set())
     }
+    if missing and (withdrawn := _withdrawn_resizes(examined)):
+        named = {path: parse_log_file_name(path.rpartition("/")[2]) for path in missing}
+        missing = {
+            path: written
+            for path, written in missing.items()
+            if not ((log := named[path]) and log.instant in withdrawn)
+        }
     cleaned = Cleaned(examined.table, min(instant for _, instant in missing.values())) if missing else None
     gone = {
         path: f"{path} of {instant}"
@@ -75,6 +82,16 @@ def files(examined: Examined) -> Iterator[Finding]:
             "same plan once more. Put them back, or restore a savepoint. Let nothing be cleaned before, because the "
             "files that they replaced may still exist.",
         )
+
+
+def _withdrawn_resizes(examined: Examined) -> set[str]:
+    """Returns the rolled-back instants of a table with consistent hashing that nobody has begun again. While a resize
+    is planned, writers put each row into the file groups of before, and also into those of the plan, in logs that its
+    instant names (`FlinkConsistentBucketUpdateStrategy`). Without the resize no reader looks at these logs, and a
+    repair removes them with its `leftovers`."""
+    if not examined.table.has_consistent_hashing():
+        return set()
+    return set(examined.table.rollbacks()) - {item.requested for item in examined.table.instants()}
 
 
 def hidden(examined: Examined) -> Iterator[Finding]:
