@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from jobs.errors import JobError
+from jobs.errors import CommitLostError, JobError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
@@ -23,17 +23,24 @@ from jobs.lock_errors import LockLostError
 logger = logging.getLogger(__name__)
 
 
-def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
+def require(
+    table: HudiTable, client: WriteClient, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]
+) -> None:
     """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
     the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
-    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a
-    single writer rolls back what is pending without the lock."""
+    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight, or if
+    somebody has begun to roll it back: a single writer does that without the lock to what is pending, and any writer
+    whose clock is two minutes ahead of the storage's to what looks dead."""
     lock.verify()
     instants = table.instants()
     if others := _completed_writes(instants) - _completed_writes(timeline_at_lock):
         raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
     if not any(item.requested == instant and item.state == "INFLIGHT" for item in instants):
         raise table.lost(f"instant {instant}")
+    # Whoever has planned a rollback deletes the files, even if the instant has completed by then.
+    is_rolling_back = any(item.action == "rollback" and item.state != "COMPLETED" for item in instants)
+    if is_rolling_back and instant in client.pending_rollbacks().values():
+        raise CommitLostError(f"A writer is about to roll {instant} back.")
 
 
 def announce_again(client: WriteClient, instant: str, written: Iterable[WrittenFile] = ()) -> set[str]:
