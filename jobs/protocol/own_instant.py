@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
-from jobs.errors import CommitUndoneError, JobError
+from jobs.errors import CommitLostError, CommitUndoneError, JobError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
@@ -27,18 +27,25 @@ from jobs.lock_errors import LockLostError
 logger = logging.getLogger(__name__)
 
 
-def require(table: HudiTable, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]) -> None:
+def require(
+    table: HudiTable, client: WriteClient, lock: TableLock, instant: str, timeline_at_lock: Sequence[Instant]
+) -> None:
     """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
     the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
-    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight: a single
-    writer rolls back what is pending without the lock. A client without the lock may also roll back a commit whose rows
-    the job has read: raises `CommitUndoneError` if one is gone, and `LockLostError` if a rollback has begun."""
+    one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight, or if
+    somebody has begun to roll it back: a single writer does that without the lock to what is pending, and any writer
+    whose clock is two minutes ahead of the storage's to what looks dead. A client without the lock may also roll back a
+    commit whose rows the job has read: raises `CommitUndoneError` if one is gone, and `LockLostError` if another
+    rollback has begun."""
     lock.verify()
     instants = table.instants()
     if others := _completed_writes(instants) - _completed_writes(timeline_at_lock):
         raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
     if not any(item.requested == instant and item.state == "INFLIGHT" for item in instants):
         raise table.lost(f"instant {instant}")
+    # Whoever has planned a rollback deletes the files, even if the instant has completed by then.
+    if _pending_rollbacks(instants) and instant in client.pending_rollbacks().values():
+        raise CommitLostError(f"A writer is about to roll {instant} back.")
     if gone := _completed_writes(timeline_at_lock) - _completed_writes(instants):
         raise CommitUndoneError(", ".join(sorted(gone)))
     if begun := _pending_rollbacks(instants) - _pending_rollbacks(timeline_at_lock):

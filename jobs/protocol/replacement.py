@@ -197,9 +197,9 @@ class Replacement:
         others = own_instant.announce_again(client, outcome.instant, self._written)
         # Lock and instant are checked before and after `before_commit` writes, because a frozen attempt may have been
         # rolled back.
-        own_instant.require(self._table, self._lock, outcome.instant, self._timeline_at_lock)
+        own_instant.require(self._table, client, self._lock, outcome.instant, self._timeline_at_lock)
         self._before_commit(outcome)
-        own_instant.require(self._table, self._lock, outcome.instant, self._timeline_at_lock)
+        own_instant.require(self._table, client, self._lock, outcome.instant, self._timeline_at_lock)
         extra = {**outcome.before.to_metadata(), **self._extra(outcome)}
         try:
             client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)

@@ -89,11 +89,12 @@ class OtherRunner:
         self.client.commitCompaction(plan, self._begun, self._table.jvm.nothing())
 
     def begin_rollback(self, plan: str) -> Callable[[], None]:
-        """Writes the plan of a rollback of an inflight compaction, as Hudi 1.0 does before it executes that compaction
-        itself, whoever has begun it (`HoodieTable.rollbackInflightCompaction`). Returns what executes the rollback."""
+        """Writes the plan of a rollback of an inflight instant, as Hudi 1.0 does before it executes a compaction that
+        anybody has begun (`HoodieTable.rollbackInflightCompaction`). Returns what executes the rollback of a
+        compaction."""
         table, jvm = hudi_table(self._spark, self._table.base_path, INDEX), self._table.jvm
         of_hudi = jvm.hudi.table.HoodieSparkTable.create(self.client.getConfig(), jvm.engine_context, table.meta)
-        pending = jvm.items(of_hudi.getActiveTimeline().filterPendingCompactionTimeline().getInstantsAsStream())
+        pending = jvm.items(of_hudi.getActiveTimeline().filterInflights().getInstantsAsStream())
         (inflight,) = [item for item in pending if item.requestedTime() == plan]
         at = table.meta.createNewInstantTime(False)
         of_hudi.scheduleRollback(jvm.engine_context, at, inflight, False, True, False)

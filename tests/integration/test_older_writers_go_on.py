@@ -124,22 +124,22 @@ def test_older_writers_go_on_after_a_clean_of_files_with_statistics(spark: Spark
     assert_audited(story)
 
 
-@pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8)])
-def test_the_writer_archives_what_services_leave_on_the_timeline(
-    spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int
-) -> None:
-    old = writer_of(writers, version)
-    story = Story.begin(spark, base, old, COW, table_version, "bucket")
-    for name, value in {"archive.automatic": "true", "keep.min.commits": "4", "keep.max.commits": "5"}.items():
-        story.options[f"hoodie.{name}"] = value
-    story.options |= {"hoodie.cleaner.commits.retained": "3", "hoodie.clean.commits.retained": "3"}
-    assert story.serve("clustering", {"sort_by": ["city"]}) == "done"
-    story.go_on()
+def test_hudi_before_1_0_archives_a_clean(spark: SparkSession, base: Path, writers: dict[str, OldWriter]) -> None:
+    """Each commit cleans, so that the timeline has more cleans than commits that it keeps."""
+    options = Story.printed(base, "0.15.0", COW, 6, "bucket")
+    story = Story(spark, base, writer_of(writers, "0.15.0"), options, "bucket")
+    story.write(0, CHANGED, ts=0, create=True)
+    for ts in (1, 2):
+        story.write(0, CHANGED, ts=ts)
     assert story.serve("cleaning", {"retain": 1}) == "done"
+    own = ("cleaner.commits.retained", "1"), ("keep.min.commits", "2"), ("keep.max.commits", "3")
+    services = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true"}
+    story.options |= {**services, **{f"hoodie.{name}": value for name, value in own}}
     done = {item.requested for item in hudi_table(spark, base, None).instants()}
-    for _ in range(6):
-        story.go_on()
+    for ts in range(3, 10):
+        story.write(0, CHANGED, ts=ts)
     assert not done & {item.requested for item in hudi_table(spark, base, None).instants()}
+    story.check()
     assert_audited(story)
 
 

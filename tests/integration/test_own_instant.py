@@ -316,6 +316,20 @@ def test_no_hashing_config_is_written_for_an_instant_that_was_rolled_back(
     assert left_behind(base) == []
 
 
+@pytest.mark.exhaustive
+def test_nothing_is_committed_that_a_writer_has_begun_to_roll_back(spark: SparkSession, base: Path) -> None:
+    """A writer whose clock is two minutes ahead of the storage's takes each job for dead."""
+    options = tables.write_table(spark, base, count=60, partitioned=False, metadata=False)
+    before, runner = tables.snapshot(spark, base), OtherRunner(spark, base, options)
+    planned: list[Any] = []
+    context = At("committing", lambda: planned.append(runner.begin_rollback(own(base))))
+    with pytest.raises(CommitLostError, match="about to roll"):
+        run_job(spark, base, "clustering", {"sort_by": ["city"]}, context=context)
+    assert left_behind(base) == []
+    assert run_job(spark, base, "clustering", {"sort_by": ["city"]}).instants
+    assert proved(spark, base, 4) == before
+
+
 def after_an_attempt_with(spark: SparkSession, base: Path, context: At, *, is_last: bool) -> None:
     """Runs an attempt at an expansion that fails, and the next one unless it was the last."""
     order = work_order(base, "bucket_expansion", EXPANSION)
