@@ -30,6 +30,14 @@ NUM_BUCKETS_UNCHANGED: Final = ProblemType(
     "none, and nothing needs to be done.",
     example="8 buckets",
 )
+NO_FILE_GROUPS: Final = ProblemType(
+    "no-file-groups",
+    "The table has no file groups, so no buckets could be changed",
+    why="The commit that changes the number of buckets replaces the file groups of these buckets. A table that nobody "
+    "has written to, or whose rows an overwrite has replaced by none, has no file groups.",
+    hint="Submit the job again after the first write. Where no earlier job has changed the number, you can instead give"
+    " the writers the new number, and then register the table with it.",
+)
 NUM_BUCKETS_TOO_UNLIKE: Final = ProblemType(
     "num-buckets-too-unlike",
     "The two numbers of buckets have too small a common divisor",

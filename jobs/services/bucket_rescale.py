@@ -33,6 +33,7 @@ from jobs.job_context import JobContext
 from jobs.kinds.bucket_count import BucketCountParams, BucketCountResult, RehashWay
 from jobs.kinds.bucket_expansion import BucketRulesChange, MultipleParams, RescaleParams, RescaleResult
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
+from jobs.problems.rescales import NO_FILE_GROUPS
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
@@ -201,6 +202,8 @@ def _planned(table: HudiTable, order: WorkOrder[RescaleParams], scale: Scale) ->
     problems += writer_engines.of_running_flink(table, order) + writer_engines.of_sql_statements(table)
     if current is None:
         return None, problems
+    if not slices:
+        return None, [*problems, NO_FILE_GROUPS.because()]
     existing = sorted({item.partition for item in slices})
     wanted = order.params.partitions
     selection = None if wanted is None else Selection.of(wanted)

@@ -99,7 +99,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         planned = held.free if sort_by or in_buckets else hudis_clustering.mergeable(held.free)
         if not (in_buckets or problems):
             problems += unique_keys.refusals(table, {item.partition for item in planned})
-        is_idle = not (planned or problems or in_buckets)
+        is_idle = not (planned or problems)
         found = _dry_run(planned, problems, in_buckets=in_buckets).having(notes=held.notes(), nothing_to_do=is_idle)
         if in_buckets:
             found = rewrite_engines.forecast(found, table, order, chosen)
@@ -107,6 +107,10 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
             found = joining.forecast(found, table, order, planned)
         return Result(Outcome.SUCCEEDED, details=found)
     refuse(problems)
+    if in_buckets and not chosen:
+        none = FileGroupNumbers(before=0, after=0)
+        idle = ClusteringResult(file_groups=none, bytes_written=0, nothing_to_do=True, inside_buckets=True)
+        return Result(Outcome.SUCCEEDED, details=idle)
     if in_buckets:
         return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value, apart=apart)
     partitions = None if selection is None else sorted({item.partition for item in chosen})

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
+from jobs.errors import RefusedError
 from tests.integration import tables
 from tests.integration.run import run_job
 
@@ -64,6 +65,25 @@ def test_file_groups_without_rows_get_every_service(
     services("city")
     assert len(tables.snapshot(spark, base)) == 40
     assert run_job(spark, base, "audit", index=index).details["clean"]
+
+
+def test_a_table_without_file_groups_is_neither_expanded_nor_clustered(spark: SparkSession, base: Path) -> None:
+    base.mkdir()
+    spark.sql(
+        f"create table without_groups (id string, ts bigint) using hudi location '{base}'"
+        " tblproperties (type = 'mor', primaryKey = 'id', preCombineField = 'ts')"
+    )
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("bucket_count", {"num_buckets": 3}),
+        ("bucket_expansion", {"factor": 2}),
+    ]
+    for kind, params in kinds:
+        with pytest.raises(RefusedError) as caught:
+            run_job(spark, base, kind, params)
+        assert [each.type for each in caught.value.reasons] == ["no-file-groups"]
+    for dry in (True, False):
+        assert run_job(spark, base, "clustering", {"sort_by": ["ts"]}, dry_run=dry).details["nothing_to_do"]
+    assert [each.name for each in (base / ".hoodie" / "timeline").iterdir()] == ["history"]
 
 
 @pytest.mark.exhaustive

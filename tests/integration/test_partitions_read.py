@@ -39,6 +39,7 @@ _ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 _COMPLEX = {_KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator"}
 _SECONDS = {f"{_TIME}timestamp.type": "UNIX_TIMESTAMP"}
 _DAYS = {_KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator", f"{_TIME}output.dateformat": "yyyy-MM-dd"}
+_SLASHED = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
 _CUSTOM = {_KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator", f"{_TIME}output.dateformat": "yyyy/MM/dd"}
 _TWO = "hoodie.datasource.write.partitionpath.field"
 _OF_TIME = "1700000000L + (id % 3) * 86400"
@@ -66,10 +67,7 @@ ALWAYS = ("encoded", "custom generator")
 NOT_IN_PATHS: dict[str, tuple[str, dict[str, str]]] = {
     "texts": ("case id % 4 when 0 then '' when 1 then 'a=b' when 2 then '10%20x' end", {}),
     "times": ("timestamp_micros(1700000000123456 + id % 3 * 86400000000)", _HIVE),
-    "dates with slashes": (
-        "concat('2026-01-0', id % 3 + 1)",
-        {"hoodie.datasource.write.slash.separated.date.partitioning": "true"},
-    ),
+    "dates with slashes": ("concat('2026-01-0', id % 3 + 1)", _SLASHED),
 }
 
 
@@ -250,3 +248,20 @@ def test_an_empty_value_of_a_column_that_may_not_be_null_is_named(spark: SparkSe
     details = run_job(spark, base, "audit", index=BucketIndex(2, ("id",))).details
     assert "partition-values-unreadable" in {each["reason"]["type"] for each in details["unchecked"]}
     assert "checks-not-made" in {each["type"] for each in details["findings"]}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("dt", "more"),
+    [("concat('YWI', id % 3, '=')", {}), ("date_add(date'2026-01-01', cast(id % 3 as int))", _SLASHED)],
+    ids=["a text with an equals sign at its end", "a day in three folders"],
+)
+def test_values_that_hudi_cannot_read_from_paths_are_named(
+    spark: SparkSession, base: Path, dt: str, more: dict[str, str]
+) -> None:
+    table = _table(spark, base, dt, "''", more)
+    assert len(table.partitions()) == 3
+    with pytest.raises(Py4JJavaError):
+        spark.newSession().read.format("hudi").load(str(base)).collect()
+    details = run_job(spark, base, "audit", index=index_of(2)).details
+    assert {each["reason"]["type"] for each in details["unchecked"]} == {"partition-values-unreadable"}
