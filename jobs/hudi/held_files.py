@@ -44,7 +44,10 @@ public class HeldFiles extends HoodieWrapperFileSystem {
   public FSDataOutputStream create(Path path, boolean overwrites, int buffer, short copies, long block)
       throws IOException {
     HeldLock.require();
-    return new HeldFile(this, path, super.create(path, overwrites, buffer, copies, block));
+    HeldFile file = new HeldFile(this, path, super.create(path, overwrites, buffer, copies, block));
+    // The worker may have been suspended since it asked, and nobody closes the file of a task that is cancelled.
+    file.require();
+    return file;
   }
 }
 
@@ -58,7 +61,7 @@ class HeldFile extends FSDataOutputStream {
     this.path = path;
   }
 
-  public void close() throws IOException {
+  void require() throws IOException {
     try {
       HeldLock.require();
     } catch (HoodieException e) {
@@ -66,11 +69,18 @@ class HeldFile extends FSDataOutputStream {
       if (hasCapability(CommonPathCapabilities.ABORTABLE_STREAM)) {
         abort();
       }
-      // No other worker has a file of this name (`jobs.hudi.task_numbers`).
-      files.delete(path, false);
+      // No other worker has a base file of this name (`jobs.hudi.task_numbers`). A file of the history may have it.
+      if (path.toUri().getPath().indexOf("/.hoodie/") < 0) {
+        files.delete(path, false);
+      }
       throw e;
     }
+  }
+
+  public void close() throws IOException {
+    require();
     super.close();
+    require();
   }
 }
 """
