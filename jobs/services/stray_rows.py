@@ -34,7 +34,8 @@ KEY = [PARTITION_PATH, RECORD_KEY]
 _OURS = "_groundskeeper_"
 FILE_ID = f"{_OURS}file_id"
 INSTANT = f"{_OURS}instant"
-_NOW = f"{_OURS}now_"  # Before the name of an ordering field: its value in the table.
+# Before the name of an ordering field, which may have dots: its value in the table.
+_NOW = f"{_OURS}now_"
 NOW_AT = f"{_OURS}now_at"
 _WAS_THERE = f"{_OURS}was_there"
 _DELETED_BY = f"{_OURS}deleted_by"
@@ -224,7 +225,7 @@ def _is_newer(table: HudiTable) -> Column:
     is_newer = F.col(COMMIT_TIME) > F.col(NOW_AT)
     if names := _order(table):
         of_stray = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
-        of_table = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
+        of_table = F.struct(*[F.col(f"`{_NOW}{name}`").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (of_stray > of_table) | ((of_stray == of_table) & is_newer)
     # A struct of nulls is not null, but less than any other struct.
     return F.col(NOW_AT).isNotNull() & is_newer
@@ -318,7 +319,7 @@ def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
     names = _order(table)
     if len(names) != 1:
         return is_older
-    of_row, of_delete = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
+    of_row, of_delete = F.col(f"`{_NOW}{names[0]}`"), _value(deleted, names[0])
     by_value = (of_delete > of_row) | ((of_delete == of_row) & is_older)
     return F.when(F.col(_DELETED_BY).isNull(), is_older).otherwise(by_value)
 

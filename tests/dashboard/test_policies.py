@@ -150,7 +150,7 @@ def test_a_shadow_is_started_listed_compared_and_becomes_the_policy(
     page.get_by_role("button", name="Preview the change").click()
     page.get_by_role("button", name="Try it as a shadow, without starting jobs").click()
     shadow = page.get_by_role("region", name="Shadow", exact=True)
-    expect(shadow).to_contain_text("starts nothing")
+    expect(shadow).to_contain_text("starts no jobs")
     expect(shadow).to_contain_text("Compaction: commits 20")
     assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 8}}
     shadow.get_by_role("button", name="Compare").click()

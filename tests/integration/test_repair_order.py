@@ -83,6 +83,28 @@ def test_a_delete_that_is_repaired_takes_no_row_of_a_later_stale_write(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_rows_are_compared_by_an_ordering_field_inside_a_struct(
+    spark: SparkSession, base: Path, table_type: str
+) -> None:
+    def rows(first: int, last: int, ts: int) -> DataFrame:
+        return tables.rows(spark, first, last, ts=ts).withColumn("change", F.struct(F.col("ts").alias("at")))
+
+    shape: dict[str, Any] = {"table_type": table_type, "partitioned": False, "metadata": False}
+    options = tables.writer_options(base, **shape, **{"hoodie.datasource.write.precombine.field": "change.at"})
+    tables.upsert(rows(0, 60, 0), base, options)
+    count_buckets(spark, base, 4, 7)
+    tables.upsert(rows(0, 20, 9), base, options)
+    stale = write_stale(rows(10, 40, 5), base, options)
+
+    result = run_job(spark, base, "repair", {"instants": [stale]}).details
+
+    assert result["repaired"] == [stale]
+    found, expected = texts(spark, base, rows(0, 20, 9), rows(20, 40, 5), rows(40, 60, 0))
+    assert found == expected
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_delete_with_an_event_time_keeps_it_when_it_is_repaired(
     spark: SparkSession, tmp_path: Path, base: Path, version: int
