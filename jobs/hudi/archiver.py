@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+from jobs.errors import HudiError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import Instant
 from jobs.hudi.table import HudiTable
 
 _UNFINISHED = re.compile(r"manifest_\d+\..+", re.ASCII)
+_STATES = ("REQUESTED", "INFLIGHT", "COMPLETED")
 _OLD_SECONDS, _POLL_SECONDS = 30.0, 0.5  # a living archiver writes a few kilobytes, and renames the file
 
 
@@ -80,6 +83,36 @@ class Archiver(ClientPart):
         """Archives; the lock must be held. The next archival completes an interrupted one."""
         with translated("archiving the timeline"):
             self._open().archiveIfRequired(self._jvm.engine_context, False)
+
+    def move(self, instants: Collection[Instant]) -> None:
+        """Moves completed instants, of any action, to the history of a table of version 8 or later; the lock must be
+        held. Raises HudiError unless the history has them."""
+        hudi, meta = self._jvm.hudi, self._table.meta
+        moved = {item.requested: item for item in instants}
+        if not moved:
+            return
+        with translated("archiving instants"):
+            timeline = meta.getTableFormat().getTimelineFactory().createActiveTimeline(meta, False)
+            found: dict[str, dict[str, Any]] = {}
+            for each in self._jvm.items(timeline.getInstantsAsStream()):
+                requested = str(each.requestedTime())
+                if requested in moved and str(each.getAction()) == moved[requested].action:
+                    found.setdefault(requested, {})[str(each.getState().name())] = each
+            groups = [[found[at][state] for state in _STATES if state in found[at]] for at in sorted(found)]
+            context = self._jvm.engine_context
+            table = hudi.table.HoodieSparkTable.create(self._config, context, meta)
+            writer = hudi.client.timeline.versioning.v2.LSMTimelineWriter.getInstance(self._config, table)
+            none, action = hudi.common.util.Option.empty(), hudi.common.table.timeline.ActiveAction
+            writer.write(
+                self._jvm.objects([action.fromInstants(self._jvm.objects(each)) for each in groups]), none, none
+            )
+            # The writer only logs an error.
+            if missing := [at for at in moved if not self._table.was_archived(at)]:
+                raise HudiError(f"not in the history: {', '.join(missing)}")
+            # A completed instant without its plan is harmless; a plan without it would be executed again.
+            for group in groups:
+                for each in group:
+                    timeline.deleteInstantFileIfExists(each)
 
     def cleaned_up_to(self) -> str | None:
         """Returns the earliest instant whose files the last clean kept; None if there was no clean."""

@@ -205,6 +205,13 @@ class OpenedTable(TableProperties):
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
 
+    def has_archived_after(self, requested: str) -> bool:
+        """Returns whether the history has an instant that is later than this one."""
+        with translated("reading the archived timeline"):
+            # Hudi would keep what it has read in the meta client.
+            found = self.meta.getArchivedTimeline(requested, False)
+            return not found.findInstantsAfter(requested).empty()
+
     def damage_of_history(self) -> str:
         """Returns which log of the history ends in the midst of a block; "" if none does. Only tables before version 8
         have such logs, and Hudi skips such a block. An archival that failed has left it, or the file is damaged."""

@@ -46,6 +46,7 @@ from jobs.services.checks.row_counts import PartitionRows, count_rows
 PROOFS: dict[str, Check] = {
     "timeline files": timeline.files,
     "order of instants": timeline.order,
+    "completion times": timeline.completion_times,
     "unfinished rollbacks": remains.rollbacks,
     "files of commits": commits.files,
     "files that readers see": commits.hidden,

@@ -37,7 +37,7 @@ from jobs.kinds.parameters import Parameters
 from jobs.kinds.registry import KINDS, typed
 from jobs.kinds.results import KindResult
 from jobs.problems.tables import PARAMS_INVALID
-from jobs.protocol import metadata_files, missing_parts, upgrade_refusals
+from jobs.protocol import metadata_files, missing_parts, old_restores, upgrade_refusals
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
 from jobs.storage.permissions import Permissions
@@ -86,6 +86,8 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
             # Planning would fail, or give a wrong plan, because parts of the table are missing.
             result = Result(Outcome.SUCCEEDED, details=KindResult(refusals=tuple(lacking), nothing_to_do=False))
         else:
+            if takes_lock and not (order.dry_run or kind.for_damaged or order.kind is JobKind.RESTORE):
+                old_restores.archive(table, TableLock(table, order.job_id), context.checkpoint)
             result = RUN[order.kind](table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:
             result = replace(result, details=result.details.having(audit=audited))

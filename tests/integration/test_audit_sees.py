@@ -418,9 +418,12 @@ def test_a_table_without_commits_is_clean(spark: SparkSession, base: Path) -> No
     LongSession(spark, base, options).run("TRUNCATE TABLE {table}")
     details = run_job(spark, base, "audit").details
     assert (details["clean"], details["rows"], details["unchecked"]) == (True, 0, [])
-    for kind, params in (("compaction", {}), ("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["ts"]})):
+    for kind, params in (("compaction", {}), ("clustering", {"sort_by": ["ts"]})):
         with pytest.raises(TableEmptyError):
             run_job(spark, base, kind, params)
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "bucket_expansion", {"factor": 2})
+    assert [reason.type for reason in refused.value.reasons] == ["no-file-groups"]
 
 
 @pytest.mark.exhaustive

@@ -36,6 +36,7 @@ NAMES = {
     "archived deletes",
     "column statistics",
     "columns of base files",
+    "completion times",
     "dead writes",
     "deletes in logs",
     "deletes without effect",

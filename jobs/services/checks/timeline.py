@@ -13,6 +13,7 @@ from jobs.format.appearance import appearances, inversions
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.kinds.archival import ArchivalParams
 from jobs.kinds.results import Cure
+from jobs.protocol import old_restores
 from jobs.protocol.archival_limits import completed_commits, limits
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -123,6 +124,21 @@ def files(examined: Examined) -> Iterator[Finding]:
             "Rolling such an instant back or executing it fails; completed ones can still be read.",
             "Somebody removed files from the timeline. For a write, create an empty file "
             "`<instant>.<action>.requested`; the file of a plan must come from a backup.",
+        )
+
+
+def completion_times(examined: Examined) -> Iterator[Finding]:
+    """Finds restores and indexings that hide the completion times of archived commits (`old_restores`)."""
+    if hiding := old_restores.overtaken(examined.table):
+        yield Finding(
+            "completion-times-unknown",
+            "Restores or indexings are older than archived commits",
+            {item.requested: str(item) for item in hiding},
+            "Hudi takes the archived commits after them for pending, and their logs for the latest of their file "
+            "groups: deleted rows and old values may come back to readers, and compactions make that last.",
+            "Hudi's archiver never archives such an instant. Each job that writes to the table does so first. If a "
+            "writer's compaction ran before, look for rows that should be deleted.",
+            Cure(kind=JobKind.ARCHIVAL),
         )
 
 

@@ -124,7 +124,7 @@ def test_only_what_a_dry_run_has_planned_is_run_and_only_once(service: ToolServi
     assert (planned["dry_run"], planned["verdict"], planned["params"]["rows"]) == (True, "ready", False)
     assert (first["id"], first["dry_run"], first["kind"]) == (second["id"], False, "audit")
     assert first["params"] == planned["params"]
-    assert "is no dry run" in refusal(asked(service, "run_job", dry_run_id=first["id"]))
+    assert "is not a dry run" in refusal(asked(service, "run_job", dry_run_id=first["id"]))
     assert "job-not-found" in refusal(asked(service, "run_job", dry_run_id="job_unknown"))
 
 
