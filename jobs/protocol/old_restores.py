@@ -12,8 +12,10 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
+from jobs.errors import HudiError
 from jobs.format.instants import wall_clock
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.archiver import remove_unfinished
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import Checkpoint, TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -29,9 +31,10 @@ _POLLED_AFTER = timedelta(minutes=30)
 
 def archive(table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> None:
     """Archives the restores and indexings that are old, or that commits in the history have overtaken. The lock must be
-    free."""
+    free. Raises HudiError if that fails for an overtaken one; then no rows may be merged."""
     if not _due(table):
         return
+    remove_unfinished(table, checkpoint)
     with lock.held(checkpoint):
         table.reload()
         if not (due := _due(table)):
@@ -41,10 +44,14 @@ def archive(table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> None:
             merged = client.metadata_table.compacted_at() if table.metadata_partitions else None
             ready = [item for item in due if not table.metadata_partitions or (merged and item.completed < merged)]
             lock.verify()
-            client.archiver.move(ready)
+            try:
+                client.archiver.move(ready)
+            except HudiError:
+                if overtaken(table):
+                    raise
+                logger.warning("could not archive %s", ", ".join(map(str, ready)), exc_info=True)
         lock.verify()
         table.reload()
-        logger.info("archived %s", ", ".join(map(str, ready)) or "no restore or indexing")
 
 
 def overtaken(table: HudiTable) -> list[Instant]:
