@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
-from jobs.hudi.flinks_lock import FlinksLock
+from jobs.hudi.flink_lock import FlinkLock
 from jobs.hudi.held_lock import AWAY_SECONDS, PAUSE_SECONDS, proved_again, set_aside, why_not
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import innermost, refused_by_storage, translated
@@ -54,7 +54,7 @@ class TableLock:
         self._owner = owner
         # The token distinguishes attempts at one job in one worker: a lost attempt may still hold the lock, or work.
         self._note = {"owner": f"{SIGNED_BY}{owner}", "token": uuid.uuid4().hex, **process()}
-        self._flinks = FlinksLock(table, self._note)
+        self._flink_lock = FlinkLock(table, self._note)
         self._proof: Proof = Unproved()
         self._config: Any = None  # The configuration of providers.
         self._begun = time.monotonic()
@@ -90,7 +90,10 @@ class TableLock:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.reload()
-            with proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge, self._flinks.held(checkpoint):
+            with (
+                proved_again(locks, lambda: self._is_lost(AWAY_SECONDS), user) as judge,
+                self._flink_lock.held(checkpoint),
+            ):
                 yield self
         finally:
             self._release(provider, judge)
@@ -272,7 +275,7 @@ class TableLock:
 
         def holds() -> bool:
             with self._watched(for_at_most(seconds)):
-                return self._proof.holds() and self._flinks.holds()
+                return self._proof.holds() and self._flink_lock.holds()
 
         return why_not(holds, "Another client has it, or had it meanwhile.", seconds)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
+from jobs.contract import JobKind
 from jobs.errors import HudiError
 from jobs.format.instants import wall_clock
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -23,6 +24,10 @@ from jobs.hudi.records import Instant
 from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
+
+LEAVING_THEM = frozenset({JobKind.RESTORE, JobKind.METADATA_TABLE, JobKind.UPGRADE})
+"""Jobs that do not archive such instants: the next attempt of a restore looks for its own one, and the others merge no
+rows, and run on damaged tables."""
 
 _ACTIONS = frozenset({"restore", "indexing"})
 # Polls learn from a restore which commits it has removed.

@@ -86,7 +86,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
             # Planning would fail, or give a wrong plan, because parts of the table are missing.
             result = Result(Outcome.SUCCEEDED, details=KindResult(refusals=tuple(lacking), nothing_to_do=False))
         else:
-            if takes_lock and not (order.dry_run or kind.for_damaged or order.kind is JobKind.RESTORE):
+            if takes_lock and not order.dry_run and order.kind not in old_restores.LEAVING_THEM:
                 old_restores.archive(table, TableLock(table, order.job_id), context.checkpoint)
             result = RUN[order.kind](table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.contract import WriterEngine
 from jobs.errors import RefusedError, WritersActiveError
-from jobs.hudi import flinks_lock
+from jobs.hudi import flink_lock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -133,7 +133,7 @@ def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkS
     assert not file.exists()
     assert not (base / ".hoodie" / "lock").exists()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(flinks_lock, "KEPT_EVERY_SECONDS", 0.1)
+        patched.setattr(flink_lock, "KEPT_EVERY_SECONDS", 0.1)
         with lock.held(waits):
             os.utime(file, (0, 0))
             time.sleep(1)
@@ -154,7 +154,7 @@ def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkS
     file.touch()
     os.utime(file, (time.time() - 120, time.time() - 120))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(flinks_lock, "WAIT_SECONDS", 0.0)
+        patched.setattr(flink_lock, "WAIT_SECONDS", 0.0)
         with pytest.raises(TableLockedError, match="Flink takes by default"):
             run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True, declared=FLINK)
     assert file.exists()

@@ -54,7 +54,7 @@ def is_needed(table: HudiTable) -> bool:
     return not (lock_providers.is_in_a_file(lock.provider) and folder.endswith(f"{table.path}/{_FOLDER}"))
 
 
-class FlinksLock:
+class FlinkLock:
     """The file, by Hudi's provider, whose next client removes a file that has expired. `signature` is its content, with
     a `token` of its own."""
 
