@@ -12,7 +12,9 @@ its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several repli
 
 The callers run in four processes. In one process their threads would wait for each other, and count that as time of the
 service. The callers still share the processors with the service: the time of a call includes the caller's own
-work, about a millisecond, and its wait for a processor. `callers_cpu_share` says how much of a core they take.
+work, about a millisecond, and its wait for a processor. `callers_cpu_share` says how much of a core they take. The
+same clients also call a server that does nothing, as often as the service (`control`): times
+that the service has no part in.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import process_tree
+from tests.benchmarks.control_server import ControlServer
 from tests.support import postgresql
 from tests.support.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
 
@@ -347,13 +350,23 @@ def sorts_of_calls(ids: Iterable[str]) -> dict[int, dict[str, Call]]:
 
 class Clients(Callers):
     """Clients make each sort of call over kept connections: five sorts ten times a second, the other sorts twice a
-    second. `rates` selects among these two."""
+    second. `rates` selects among these two. `control` is the URL of a server that does nothing, which is called as
+    well at each of the rates."""
 
-    def __init__(self, urls: Sequence[str], ids: Iterable[str], rates: Sequence[int] = (10, 2)) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        ids: Iterable[str],
+        rates: Sequence[int] = (10, 2),
+        control: str | None = None,
+    ) -> None:
         super().__init__(urls)
         for rate, calls in sorts_of_calls(ids).items():
             for name, call in calls.items() if rate in rates else ():
                 self._each(1 / rate, partial(self._call, name=name, call=call))
+            if control and rate in rates:
+                name = f"control, {rate} a second"
+                self._each(1 / rate, partial(self._call, name=name, call=lambda http, _: http.get(control)))
 
     def _call(
         self,
@@ -375,6 +388,7 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         settings = {"workers": "0", "database": database, "log_level": "WARNING"}
         daemons = [stack.enter_context(Daemon(folder / f"service{number}", **settings)) for number in range(replicas)]
         urls = [each.url for each in daemons]
+        control = stack.enter_context(ControlServer()).url
         began = time.monotonic()
         while (left := rates.tables - looked_at(engine)) > 0:
             log_progress(f"first looks: {left} left")
@@ -389,7 +403,7 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         apart = [
             Apart(partial(Writers, urls, ids, 60 * rates.commits_per_second)),
             Apart(partial(Workers, urls, ids, 60 * rates.jobs_per_second)),
-            *(Apart(partial(Clients, urls, ids, rates=(rate,))) for rate in (10, 2)),
+            *(Apart(partial(Clients, urls, ids, rates=(rate,), control=control)) for rate in (10, 2)),
         ]
         while time.monotonic() - began < minutes * 60:
             time.sleep(5)
