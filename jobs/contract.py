@@ -198,7 +198,8 @@ class Table(JsonMapped):
 class WorkOrder(JsonMapped, Generic[Given]):
     """One attempt at one job, as leased. The service has checked the parameters.
 
-    `earlier_instants` stand on the table's timeline; the job first finishes them or rolls them back.
+    `earlier_instants` are those that earlier attempts have left on the table's timeline; the job first finishes them or
+    rolls them back.
     """
 
     job_id: str

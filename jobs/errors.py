@@ -277,7 +277,7 @@ class NotProvedError(JobError):
     hint = "Nothing was changed. Hudi's own executor merges it: `engine` `hudi` or `auto`."
     why = (
         "The log files of a slice hold something whose merge is not proved to be equal to Hudi's own, such as partial"
-        " updates or the remains of a failed append. A wrong merge would be lost rows, so nothing was written."
+        " updates or the remains of a failed append. A wrong merge would lose rows, so nothing was written."
     )
     example = "partition '2026-01-01', file group 00000000-b-0: a data block has no schema"
 

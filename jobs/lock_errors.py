@@ -10,7 +10,7 @@ class TableLockedError(JobError):
     type = TABLE_LOCKED
     title = "The table's lock could not be acquired in time"
     hint = (
-        "Another writer holds it. GET /v1/tables/{id}/lock shows who, as far as its provider tells; DELETE removes a "
+        "Another writer holds the lock. GET /v1/tables/{id}/lock shows who, as far as its provider tells; DELETE removes a "
         "lock file that a dead writer has left (`groundskeeper lock show`, `lock break`)."
     )
     retriable = True

@@ -111,7 +111,7 @@ class PartitionValuesError(JobError):
     why = (
         "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. A custom"
         " key generator may write a date to the path for a column that holds a number of milliseconds, and a date is no"
-        " number; in `a=` it finds no value. Hudi writes an empty value as Hive's default partition, which is read as"
+        " number; in `a=` Hudi finds no value. Hudi writes an empty value as Hive's default partition, which is read as"
         " null, and fails with a NullPointerException if the column's type has no null."
     )
     example = "counting the rows: Failed to cast value `2023-11-14` to `LongType` for partition column `day`"

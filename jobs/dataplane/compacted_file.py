@@ -127,8 +127,8 @@ def _of_rows(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None, 
 
 
 def _beginning(work: Compaction, merged: MergedSlice, base: pa.NativeFile | None) -> tuple[Layout, KeyFooter | None]:
-    """Returns the layout of the new file and the entries of its keys, which start with the keys that it certainly
-    has."""
+    """Returns the layout of the new file and the footer entries of its keys, which already count the keys that the file
+    certainly has."""
     kind = work.layout.keys
     if base is None:
         return work.layout, KeyFooter(kind) if kind else None

@@ -66,8 +66,8 @@ class JoinedFile:
 def join(work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> JoinedFile:
     """Writes one file from slices of one partition, the first of which decides about its form.
 
-    `token` is Hudi's write token, unique for the attempt of the task. Raises NotProvedError if Hudi has to do it, and
-    RefusedError for encrypted files. Then no file remains, except for the marker.
+    `token` is Hudi's write token, unique for the attempt of the task. Raises NotProvedError if Hudi has to join the
+    files, and RefusedError for encrypted files. Then no file remains, except for the marker.
     """
     if work.layout.annotations.places:
         raise NotProvedError("the table has types that Arrow does not know")
@@ -264,6 +264,6 @@ def _require_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] | N
 
 
 def _leaves(raw: RawFile) -> object:
-    """Returns the schema without the name of its root, which tells the writers apart."""
+    """Returns the schema without the name of its root, which differs between writers."""
     root, *others = raw.schema.values
     return root.get(5), others

@@ -94,8 +94,8 @@ class Annotations:
                 element.pop(_CONVERTED, None)
                 element.pop(_LOGICAL, None)
                 element.update(read_struct(own)[0])
-        # All fields behind the ones that were read stay as they are: a field's number is stored as its distance to the
-        # one before. If all were read, the byte that ends them is left.
+        # The bytes of later fields stay as they are, because a field's number is stored as its distance to the field
+        # before. If all fields were read, only the byte that ends the struct is left.
         footer = write_struct(fields)[:-1] + content[end - is_whole : -_TAIL]
         return content[:begin] + footer + len(footer).to_bytes(4, "little") + content[-4:]
 

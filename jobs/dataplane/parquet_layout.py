@@ -170,8 +170,8 @@ def has_unknown_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] 
     """Returns whether a file has dates or timestamps from before the calendars agree, and no entry of its footer tells
     their calendar.
 
-    The session of Spark's readers says whether they convert such values; by default they refuse them. Avro records are
-    written without such an entry, and so were the files of Spark before 3.0, in the old calendar.
+    An option of the Spark session decides whether readers convert such values; by default the readers refuse them. Avro
+    records are written without such an entry, and so were the files of Spark before 3.0, in the old calendar.
     """
     footer = reader.metadata
     if not footer_entries.calendar(entries)[0]:

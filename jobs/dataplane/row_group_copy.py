@@ -125,7 +125,7 @@ def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
 
 
 def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[int, int], plan: _Plan) -> bool:
-    """Adds a row group to its file, if all of its rows go to the same. Reads all of its keys."""
+    """Adds a row group to a new file, if all rows of the row group go to this file. Reads all of its keys."""
     child: int | None = None
     for batch in reader.iter_batches(BATCH_ROWS, row_groups=[place[1]], columns=[RECORD_KEY], use_threads=False):
         keys = batch.column(0)
@@ -193,7 +193,7 @@ def one_file_name(file_name: str, rows: int) -> pa.DictionaryArray:
 def file_of(layout: Layout, raw: RawFile | None, table: pa.Table) -> RawFile:
     """Returns a file in memory with some columns of the layout, in one row group.
 
-    Raises `NotCopyableError` if a column would be another than that of the input `raw`, if there is one.
+    Raises `NotCopyableError` if the input `raw` is given and a column would have another type than there.
     """
     part = layout.of_columns(table.schema)
     buffer = pa.BufferOutputStream()

@@ -151,7 +151,8 @@ class BucketChange:
         return self.finer(partition) if self.to_finer else self.new.buckets_of(partition)
 
     def is_too_unlike(self, partition: str) -> bool:
-        """Returns whether a bucket would be split into too many, or too many files would be written in between."""
+        """Returns whether a bucket would be split into too many buckets, or whether too many intermediate files would
+        be written."""
         return _are_too_unlike(self.old.buckets_of(partition), self.new.buckets_of(partition))
 
     def residues(self, partition: str, bucket: int) -> tuple[int, ...]:

@@ -25,8 +25,8 @@ TOLERANCE = timedelta(seconds=5)
 with 0.2 s (`hoodie.time.generator.max_expected_clock_skew_ms`): a process that makes an instant waits until all other
 clocks have passed it. A file may appear some seconds late, which looks like such a difference."""
 LATE_START = timedelta(seconds=20)
-"""The same before table version 8. Only the file of the *requested* instant shows the clock there, and writers of Hudi
-0.15 create that file only when they have prepared their write."""
+"""The same tolerance before table version 8. Only the file of the *requested* instant shows the clock there, and
+writers of Hudi 0.15 create that file only when they have prepared their write."""
 
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>\w+)(\.(requested|inflight))?")
 # The same files of a timeline are looked through several times.

@@ -36,7 +36,7 @@ ENABLE_RECORDS = {
 }
 # How many file groups Hudi gives to a new index, by the beginning of its partition's name. For a record index and a
 # secondary one this is the least number; Hudi takes more for very many rows. A record index in each partition of the
-# data has an option of its own. A client's complete options have these keys, which count more than the older ones.
+# data has an option of its own. A client with complete options has these keys, which take precedence over older ones.
 _FILE_GROUPS = {
     RECORDS: "hoodie.metadata.global.record.level.index.min.filegroup.count",
     SECONDARY: "hoodie.metadata.global.record.level.index.min.filegroup.count",

@@ -109,7 +109,8 @@ class Archiver(ClientPart):
             # The writer only logs an error.
             if missing := [at for at in moved if not self._table.was_archived(at)]:
                 raise HudiError(f"not in the history: {', '.join(missing)}")
-            # A completed instant without its plan is harmless; a plan without it would be executed again.
+            # A completed instant without its plan is harmless. A plan without its completed instant would be executed
+            # again.
             for group in groups:
                 for each in group:
                     timeline.deleteInstantFileIfExists(each)

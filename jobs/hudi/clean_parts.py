@@ -16,9 +16,10 @@ if the retained commit is before the timeline (`isBeforeTimelineStarts`).
   `SavepointActionExecutor.getLastCommitRetained`), because files have been deleted.
 - No further clean is planned until there are commits after `lastCompletedCommitTimestamp`.
 
-A savepoint that never existed serves all of these purposes, so a part notes one. Hudi 0.15, which may write tables
-before version 8, looks for the commit of such a savepoint and fails. On these tables a part repeats the instant of the
-clean before it. So does a part of a clean by file versions, which has no `earliestCommitToRetain`.
+If a clean notes a savepoint that never existed, all of this follows, so a part notes one. Hudi 0.15, which may write
+tables before version 8, looks for the commit of such a savepoint and fails. On these tables a part repeats the
+`earliestCommitToRetain` of the clean before it. A part of a clean by file versions, which has no such commit itself,
+does the same.
 """
 
 from __future__ import annotations

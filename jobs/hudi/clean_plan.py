@@ -33,7 +33,8 @@ class CleanPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the clean deletes nothing, but spares the next one from looking at the same files again."""
+        """Whether the clean deletes nothing. Such a clean is executed, too, so that the next clean need not look at the
+        same files again."""
         return not self.files and not self.partitions
 
     @property

@@ -20,7 +20,7 @@ from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import CLEAN, CleanSummary, Instant
 
-# After one of these actions, planned deletions may be needed again or already done.
+# After one of these actions, a file that a plan deletes may be needed again, or may be deleted already.
 _OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})
 _MOST_LISTED = 200_000  # some 200 MB of the JVM
 

@@ -51,7 +51,7 @@ class Executors:
 
     def has_ended(self, *, is_idle: bool = False) -> bool:
         """Returns whether Spark has stopped the session, because its master no longer knows it. In local mode only jobs
-        can stop a session, so an idle session is asked seldom."""
+        can stop a session, so an idle session is checked seldom."""
         if self.are_local and is_idle and time.monotonic() < self._asked_at + _ASK_IDLE_SECONDS:
             return False
         self._asked_at = time.monotonic()

@@ -1,9 +1,11 @@
-"""The lock that a Flink job takes if its options name none, wherever the other writers of the table have theirs: the
-file `.hoodie/.aux/lock` (`StreamerUtil.getLockConfig`, `FileSystemBasedLockProvider.getLockConfig`, Hudi 1.2.0).
+"""The lock that a Flink job takes if its options name none: the file `.hoodie/.aux/lock` (`StreamerUtil.getLockConfig`,
+`FileSystemBasedLockProvider.getLockConfig`, Hudi 1.2.0). Flink takes it even if the other writers of the table use
+another lock.
 
 Without a common lock two clients write the metadata table at once. Observed beside a job with Flink's defaults: the
-first compaction failed, and the metadata table listed files that were gone. So on a table of Flink this service holds
-that file as well. It always has the table's lock by then, so a file with our signature is one that a dead worker left.
+first compaction failed, and the metadata table listed files that were gone. So on a table that Flink writes, this
+service holds that file as well. The service takes the table's lock first. So if the file then has our signature, a dead
+worker has left it.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from jobs.lock_errors import TableLockedError
 
 logger = logging.getLogger(__name__)
 
-# Writers with the table's lock wait as long, because this service holds it meanwhile.
+# This service holds the table's lock while it waits, so writers that need that lock wait as long.
 WAIT_SECONDS = 30.0
-# For Flink the file expires after a minute. But a Flink job that was suspended in the midst of a commit goes on with
-# it, since it does not look at its lock again.
+# For Flink the file expires after a minute. But a Flink job that was suspended in the midst of a commit completes this
+# commit without another look at its lock.
 LEFT_AFTER_MINUTES = 10
 KEPT_EVERY_SECONDS = 15.0
 _EXPIRES = f"{lock_providers.PREFIX}filesystem.expire"
@@ -46,7 +48,7 @@ _ATOMIC = ("/", "file:", "hdfs:", "viewfs:")
 
 
 def is_needed(table: HudiTable) -> bool:
-    """Returns whether Flink is a declared or detected writer, whose default is another lock than the table's."""
+    """Returns whether Flink is a declared or detected writer, and its default is another lock than the table's."""
     if WriterEngine.FLINK not in table.declared.writers_engines or not table.base_path.startswith(_ATOMIC):
         return False
     lock = table.declared.lock
@@ -55,8 +57,8 @@ def is_needed(table: HudiTable) -> bool:
 
 
 class FlinkLock:
-    """The file, by Hudi's provider, whose next client removes a file that has expired. `signature` is its content, with
-    a `token` of its own."""
+    """Holds the file by means of Hudi's provider. The provider of a later client removes the file if it has expired.
+    `signature` is the content of the file, with a `token` of its own."""
 
     def __init__(self, table: HudiTable, signature: Mapping[str, Any]) -> None:
         self._table, self._signature = table, signature
@@ -82,7 +84,8 @@ class FlinkLock:
             self._release(provider)
 
     def holds(self) -> bool:
-        """Returns whether the file is still ours, if it has been taken: Flink removes it when it has expired."""
+        """Returns whether the file is still ours, or was not taken at all. Flink removes the file when it has
+        expired."""
         return not self._is_held or self._is_ours()
 
     def _prepared(self) -> Any:

@@ -70,7 +70,7 @@ class GlueClient:
             return None
 
     def call_for_many(self, name: str, harmless: str, **arguments: Any) -> None:
-        """Makes a call for several partitions, each of which may fail for itself. The error code `harmless` is
+        """Makes a call for several partitions, each of which may fail on its own. The error code `harmless` is
         ignored."""
         for each in self.call(name, **arguments).get("Errors") or []:
             error = each.get("ErrorDetail") or {}

@@ -1,12 +1,15 @@
-"""Makes Hudi (1.2.0) ask, before it makes or completes a Parquet file, whether its work is still this worker's.
+"""Makes Hudi (1.2.0) check, before it creates or completes a Parquet file, that the worker has not lost the table's
+lock or the instant.
 
 Hudi's storage (`jobs.hudi.held_storage`) does not see these files: `HoodieBaseParquetWriter` writes them through
-Hadoop's file system for the scheme `hoodie-<scheme>`, for which it names `HoodieWrapperFileSystem`. Hadoop keeps one
-file system for each scheme and authority, and asks for no class again while it has one. So the first one is ours.
+Hadoop's file system for the scheme `hoodie-<scheme>`, and names `HoodieWrapperFileSystem` as its class. Hadoop keeps
+one file system for each scheme and authority, and ignores the class while it has one. So this module registers its own
+file system first.
 
-A worker that is suspended between the marker of a base file and the file goes on after another attempt has removed the
-marker, has executed the same plan and has completed it; nobody looks for a file of the instant any more. On a disk a
-file exists from the moment in which it is made, and in an object store from that in which it is closed.
+A worker may be suspended after it has created the marker of a base file, and before it creates the file. Meanwhile
+another attempt may remove the marker, execute the same plan and complete it. Afterwards nobody looks for files of the
+instant any more, so the suspended worker must not create one. A file on a disk exists as soon as it is created, and an
+object as soon as it is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ SOURCE = """
 public class HeldFiles extends HoodieWrapperFileSystem {
   public HeldFiles() {}
 
-  // Takes the place of Hudi's own for the files below this path.
+  // Replaces Hudi's own file system for the files below this path.
   public void keep(String path, StorageConfiguration storage) throws IOException {
     StoragePath folder = new StoragePath(path);
     Configuration given = (Configuration) storage.unwrapAs(Configuration.class);
@@ -34,7 +37,7 @@ public class HeldFiles extends HoodieWrapperFileSystem {
     conf.set("fs." + wrapped.toUri().getScheme() + ".impl", getClass().getName());
     FileSystem files = wrapped.getFileSystem(conf);
     if (files.getClass() == HoodieWrapperFileSystem.class) {
-      // Hadoop forgets it, and whoever has it can go on with it.
+      // This only removes Hudi's file system from Hadoop's cache. Whoever has it can go on using it.
       files.close();
       wrapped.getFileSystem(conf);
     }
@@ -45,7 +48,7 @@ public class HeldFiles extends HoodieWrapperFileSystem {
       throws IOException {
     HeldLock.require();
     HeldFile file = new HeldFile(this, path, super.create(path, overwrites, buffer, copies, block));
-    // The worker may have been suspended since it asked, and nobody closes the file of a task that is cancelled.
+    // The worker may have been suspended since the first check, and nobody closes the file of a cancelled task.
     file.require();
     return file;
   }
@@ -65,11 +68,12 @@ class HeldFile extends FSDataOutputStream {
     try {
       HeldLock.require();
     } catch (HoodieException e) {
-      // If it cannot be aborted, it stays open, so that no object is made.
+      // A stream that cannot be aborted stays open, so that no object is created.
       if (hasCapability(CommonPathCapabilities.ABORTABLE_STREAM)) {
         abort();
       }
-      // No other worker has a base file of this name (`jobs.hudi.task_numbers`). A file of the history may have it.
+      // No other worker has a base file of this name (`jobs.hudi.task_numbers`), but it may have a file of the history
+      // with this name.
       if (path.toUri().getPath().indexOf("/.hoodie/") < 0) {
         files.delete(path, false);
       }

@@ -1,14 +1,16 @@
-"""Makes Hudi (1.2.0) look at the table's lock once more right before it makes an instant or completes one.
+"""Makes Hudi (1.2.0) check the table's lock once more right before it creates or completes an instant.
 
 A worker may be suspended in the midst of a call of Hudi's client: while a clean deletes, or between the commits of the
 metadata table and of the table. When it goes on, others may have taken its lock and completed the same instant. Hudi
-only looks whether the inflight file exists, and would complete the instant once more. All times that Hudi gives to
-instants come from the table's clock (`jobs.hudi.instant_generators`), also in the metadata table, so the clock asks
-there. So do the storage before each other change (`jobs.hudi.held_storage`), and the file system of Parquet files
-(`jobs.hudi.held_files`). The classes that they ask are those of `jobs.hudi.held_locks`. Nothing is asked while the last
-proof is younger than `FRESH_SECONDS`: no lock is taken from a client that has been silent for so short a time.
+only checks that the inflight file exists, and would complete the instant once more. Hudi takes the times of all
+instants, also those of the metadata table, from the table's clock (`jobs.hudi.instant_generators`), so the clock checks
+the lock. The storage checks it before each other change (`jobs.hudi.held_storage`), and so does the file system of
+Parquet files (`jobs.hudi.held_files`). The classes for these checks are in `jobs.hudi.held_locks`. The lock is not
+checked again while the last proof is younger than `FRESH_SECONDS`, because no lock is taken from a client that was
+silent for so short a time.
 
-Files that take long are written without the lock, for a pending instant. Then the instant is proved in the same way.
+Files that take long are written without the lock, for a pending instant. Then the same places check that the instant is
+still ours.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def proved_again(
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))
-    # No lock is taken from a client within the time for which none is asked.
+    # Within the time in which nobody asks, no lock is taken from a client.
     with _answered(held, why_lost, FRESH_SECONDS):
         yield partial(_judge, held)
 
@@ -94,8 +96,8 @@ def _answered(held: Any, why_lost: Callable[[], str | None], after: float) -> It
 
 @contextmanager
 def set_aside(locks: Any) -> Iterator[None]:
-    """Lets the calling thread try to take another lock, whose file it may create, as if it held none. If the block
-    fails, the thread goes on under the lock that it held before."""
+    """Lets the calling thread try to take another lock as if it held none, so that it may create the file of that lock.
+    If the block fails, the thread goes on under the lock that it held before."""
     with translated("setting a held lock aside"):
         aside = locks.setAside()
     try:

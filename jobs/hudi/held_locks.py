@@ -45,17 +45,18 @@ public class HeldLocks {
     ((LockUser) user).thread.interrupt();
   }
 
-  // Takes note of the lock that a job has just taken for this user; null means the calling thread.
+  // Registers the lock that a job has just taken for this user; null means the calling thread.
   public HeldLock hold(Object user, long fresh) {
     return new HeldLock(user == null ? new LockUser() : (LockUser) user, fresh);
   }
 
-  // What the calling thread does for an instant, until the end; null if it works under a lock.
+  // Registers that the calling thread works for an instant, until `end` is called; null if the thread works under a
+  // lock.
   public HeldLock holdInstant(long fresh) {
     return HeldLock.current() == null ? new HeldInstant(fresh) : null;
   }
 
-  // For the calling thread.
+  // The calling thread works without its lock until `takeBack` is called.
   public HeldLock setAside() {
     return HeldLock.setAside();
   }
@@ -66,10 +67,10 @@ public class HeldLocks {
 }
 
 public class HeldLock {
-  // What is held: by thread, by job group, and by the number of a held instant.
+  // The held locks by thread and by job group, and the held instants by their numbers.
   static final ConcurrentHashMap HELD = new ConcurrentHashMap();
-  // A proof may be too old as soon as it is there, if its storage is slow or the worker was suspended again. Then this
-  // many are tried, and more until LONGEST milliseconds have passed.
+  // A proof may be too old when it arrives, because its storage was slow or the worker was suspended again. At least
+  // this many proofs are tried, and more until LONGEST milliseconds have passed.
   private static final int LEAST_PROOFS = 3;
   private static final long LONGEST = 30000L;
   // A single proof may take this long, because it tries again while the lock's server is away.
@@ -78,7 +79,8 @@ public class HeldLock {
 
   final LockUser user;
   private final long fresh;
-  // The times of the last proof by two clocks: one may stand still while the machine does, the other may be set.
+  // The time of the last proof by two clocks: one may stand still while the machine is suspended, somebody may set the
+  // other.
   long provedAt = System.currentTimeMillis();
   private long provedAfter = now();
   // When the prover took the question that it answers next.
@@ -144,7 +146,7 @@ public class HeldLock {
         }
         ask();
       }
-      // A task may go on when the lock has been released, or for longer than the job that began it.
+      // A task may continue after the lock was released, or after the end of the job that started it.
       while (isEnded && !isJudged && now() - since < MOST_OF_A_PROOF) {
         wait(1000L);
       }
@@ -169,7 +171,8 @@ public class HeldLock {
     }
   }
 
-  // The exception is one of Hudi, because Spark does not find a class of ours when a task hands it to the driver.
+  // The exception is one of Hudi's classes, because Spark does not find our classes when a task sends an exception to
+  // the driver.
   HoodieException lost(String why) {
     return new HoodieException("@LOST@" + why);
   }
@@ -182,7 +185,8 @@ public class HeldLock {
     return System.nanoTime() / 1000000L;
   }
 
-  // Waits until a proof is wanted; returns false if none is within this many milliseconds, or at the end.
+  // Waits until a proof is wanted. Returns false if none is wanted within this many milliseconds, or if the lock is
+  // released.
   public synchronized boolean isAsked(long most) throws InterruptedException {
     long begun = now();
     while (!isWanted && !isEnded && now() - begun < most) {
@@ -210,7 +214,8 @@ public class HeldLock {
     notifyAll();
   }
 
-  // Notes whether the lock was ours until its end: null, or why not. In the latter case tasks change nothing more.
+  // Stores whether the lock was ours until it was released: null, or the reason why not, after which tasks change
+  // nothing more.
   public synchronized void judge(String whyLost) {
     this.whyLost = whyLost;
     isJudged = true;
@@ -221,8 +226,8 @@ public class HeldLock {
   }
 }
 
-// A pending instant for which Spark's tasks write files without the lock. Each task has its number, so a task that goes
-// on beside its end changes nothing more, also if its job group holds the lock then.
+// A pending instant for which Spark's tasks write files without the lock. Each task has the number of its instant, so a
+// task that outlives the work for the instant changes nothing more, even if its job group holds the lock then.
 public class HeldInstant extends HeldLock {
   static final String NUMBER = "groundskeeper.instant";
   static final HeldInstant ENDED = new HeldInstant();
@@ -233,7 +238,7 @@ public class HeldInstant extends HeldLock {
   HeldInstant(long fresh) {
     super(null, fresh);
     number = UUID.randomUUID().toString();
-    // The work begins with a proof: nobody knows for how long the worker has stood still since it began the instant.
+    // The work begins with a proof, because the worker may have been suspended since it began the instant.
     provedAt = 0L;
     HELD.put(number, this);
     SparkContext.getOrCreate().setLocalProperty(NUMBER, number);
@@ -249,7 +254,7 @@ public class HeldInstant extends HeldLock {
     return new HoodieException("@INSTANT@" + why);
   }
 
-  // For the thread that has begun it.
+  // Only the thread that has created this object may call this method.
   public synchronized void end() {
     isEnded = true;
     isJudged = true;

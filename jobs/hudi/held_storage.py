@@ -2,13 +2,12 @@
 
 A worker may be suspended in the midst of a call of Hudi's client, for so long that others take its lock. When such a
 call goes on, it may delete what they have made: a build of an index reads all rows, then deletes the folder of the
-index and fills it anew (`clearExistingMetadataPartition` of `HoodieBackedTableMetadataWriter`). Only afterwards does it
-ask for a time of the table's clock. Each change by the thread that holds the lock is therefore a place where
-`jobs.hudi.held_lock` asks, too. So is each change by a thread that shares its work, and by a task of its Spark jobs in
-the driver's JVM: a task that fills an index may give its file the name of a file of the next attempt. An object store
-makes a file only when the file is closed, so closing one is a change, too. Executors of a cluster are not asked. Their
-files have names of their own (`jobs.hudi.task_numbers`), and Arrow's tasks look at the marker of each file
-(`jobs.storage.announced_file`).
+index and fills it anew (`clearExistingMetadataPartition` of `HoodieBackedTableMetadataWriter`). Only afterwards does
+Hudi ask the table's clock for a time. So the lock is checked before each change by the thread that holds it, by a
+thread that shares its work, and by a task of its Spark jobs in the driver's JVM: a task that fills an index may give
+its file the name of a file of the next attempt. An object store creates a file only when the file is closed, so the
+lock is checked before closing a file, too. Executors of a cluster do not check the lock. Their files have names of
+their own (`jobs.hudi.task_numbers`), and Arrow's tasks look at the marker of each file (`jobs.storage.announced_file`).
 
 The same storage does not move a file to its place if it was written only in part, because the disk is full. Hudi writes
 a file of the timeline under another name and moves it even then (`HoodieStorage.createImmutableFileInPath`), and the
@@ -16,10 +15,10 @@ instant would count as completed. An empty file counts as a commit without files
 replacement twice. If the file has any other part of its content, no client can read the timeline of the table, or that
 of the metadata table.
 
-Before table version 8 the same storage gives the inflight file of a clean its plan, as Hudi before 1.0 does. The
-archival of such a writer reads the plan from there (`MetadataConversionUtils.createMetaWrapper`, 0.15); Hudi 1.2 leaves
-the file empty, at which each later batch of the writer would fail ("Failed to archive commits", "Not an Avro data
-file").
+Before table version 8 the same storage writes the plan of a clean into the clean's inflight file, as Hudi before 1.0
+does. The archiver of such an older Hudi reads the plan from there (`MetadataConversionUtils.createMetaWrapper`, 0.15).
+Hudi 1.2 leaves the file empty, so each later batch of an older writer would fail ("Failed to archive commits", "Not an
+Avro data file").
 
 Hudi makes storages by the names of their classes, which it looks up in a cache of `ReflectionUtils`.
 """
@@ -156,7 +155,7 @@ public class HeldStorage extends HoodieHadoopStorage {
   void noteFailure(StoragePath path, Throwable failure, boolean isClosed) throws IOException {
     if (path.getName().matches(TEMPORARY)) {
       FAILED.put(path.toString(), failure);
-      // Hudi deletes no file whose end could not be written.
+      // // If closing a file fails, Hudi leaves the file behind.
       if (isClosed) {
         super.deleteFile(path);
       }

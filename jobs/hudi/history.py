@@ -19,7 +19,7 @@ from jobs.hudi.rows import count_of_instants
 from jobs.hudi.table import HudiTable
 from jobs.problems.tables import HISTORY_INCOMPLETE, INSTANTS_UNKNOWN
 
-# The text comes after all instants in the order of texts.
+# The text sorts after all instants.
 _NO_INSTANT = "9" * 20
 
 

@@ -130,7 +130,7 @@ class KeyedWrites(ClientPart):
         wrote: list[Any] = []
         try:
             with translated("writing rows"):
-                # Hudi refuses to write by an older schema, and to commit with one would remove columns.
+                # Hudi refuses to write by an older schema, and a commit with an older schema would remove columns.
                 present_schema(self._table, self._client)
                 yield instant, wrote
                 present_schema(self._table, self._client)

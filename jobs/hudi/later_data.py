@@ -15,13 +15,13 @@ import org.apache.hudi.common.table.HoodieTableMetaClient;
 """
 
 SOURCE = """
-// How a `JavaRDDLike` is made: of a list, or by one call of a source.
+// How to create a `JavaRDDLike`: from the list `argument`, or by one call of a method of `source`.
 class LaterStep {
   final JavaSparkContext spark;
   private final LaterStep source;
   private final Object argument;
   final int parts;
-  // The data whose values Spark keeps from this step on.
+  // The data whose RDD this step creates, if Spark persists it.
   LaterData owner;
   private Object made;
 

@@ -44,8 +44,8 @@ public class LentReader {
     this.most = most;
   }
 
-  // Does for a compaction what Hudi's client does with the lock held (`BaseHoodieTableServiceClient`,
-  // `scheduleTableServiceInternal`). False if nothing is due; null if the reader cannot be lent.
+  // Schedules a compaction as Hudi's client does while it holds the lock (`BaseHoodieTableServiceClient`,
+  // `scheduleTableServiceInternal`). Returns false if nothing is due, and null if the reader cannot be lent.
   public Boolean plan(HoodieEngineContext context, HoodieWriteConfig config, HoodieTableMetadata reader, String instant)
       throws Exception {
     if (!config.getMetadataConfig().isEnabled() || reader.getAllPartitionPaths().size() > most) {

@@ -2,8 +2,8 @@
 of Hadoop, so `RawLocalFileSystem` (3.3.4) starts `chmod` for each new file and folder: about fifty times in a small
 compaction of a table on a local disk, mostly with the table's lock held. When a caller needs permissions, as each
 recursive listing does, `RawLocalFileSystem` starts `ls` for each file, and accesses the disk five times for the rest of
-a file's status. Each reader gets a buffer of the size that is asked for. Hudi asks for 16 MB for a log, and for 32 MB
-for an HFile, even if the file has only some KB."""
+a file's status. Each reader allocates a buffer of the requested size. Hudi requests 16 MB for a log, and 32 MB for an
+HFile, even if the file has only some KB."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ public class LocalFiles extends RawLocalFileSystem {
     } catch (NoSuchFileException e) {
       throw new FileNotFoundException("File " + path + " does not exist");
     } catch (Exception e) {
-      // Either the disk has other attributes, or there is an error, which Hadoop tells in its own words.
+      // The disk may lack these attributes, or there is an error. Hadoop's own method handles both.
       return super.getFileStatus(path);
     }
   }
@@ -108,7 +108,7 @@ public class LocalFiles extends RawLocalFileSystem {
           found.add(getFileStatus(path));
         }
       } catch (FileNotFoundException e) {
-        // The file has gone since.
+        // Somebody has deleted the file since the listing.
       } catch (URISyntaxException e) {
         throw new IOException(e);
       }
@@ -130,13 +130,13 @@ public class LocalFiles extends RawLocalFileSystem {
       Files.setPosixFilePermissions(
           pathToFile(path).toPath(), PosixFilePermissions.fromString(permission.toString()));
     } catch (Exception e) {
-      // Either the disk has other permissions, or there is an error, which Hadoop tells in its own words.
+      // The disk may lack such permissions, or there is an error. Hadoop's own method handles both.
       super.setPermission(path, permission);
     }
   }
 
-  // Takes the place of Hadoop's own class inside a file system. The outer file system, which handles check sums, stays,
-  // because Hive's classes bring an outer file system that renames in another way.
+  // Replaces Hadoop's own class inside a file system. The outer file system, which handles check sums, stays, because
+  // Hive's classes bring an outer file system that renames in another way.
   public void replaceIn(FileSystem outer, Configuration conf) throws Exception {
     if (NativeIO.isAvailable() || !(outer instanceof LocalFileSystem)) {
       return;

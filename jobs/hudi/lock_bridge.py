@@ -2,7 +2,7 @@
 Such a client would take the writers' lock without an owner's name: if the worker were killed meanwhile, nobody could
 tell whose lock file is left, and no writer could take the lock any more. So the client is opened with Hudi's own lock
 within one process (`InProcessLockProvider`, one lock per base path). The bridge holds that lock; when the client waits
-for it, the bridge takes the table's lock, signed, lets the client continue, and releases the table's lock when the
+for it, the bridge takes and signs the table's lock, lets the client continue, and releases the table's lock when the
 client has released the in-process lock."""
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ public class LentLock {
     lock.writeLock().unlock();
   }
 
-  // Waits until a client wants the lock; returns false if none does within this many milliseconds, or at the end.
+  // Waits until a client wants the lock. Returns false if none does within this many milliseconds, or if the bridge
+  // ends.
   public boolean isWanted(long most) throws InterruptedException {
     long last = System.nanoTime() + most * 1000000L;
     while (!ended && System.nanoTime() - last < 0) {

@@ -29,8 +29,8 @@ class OpenedTable(TableProperties):
     """One table, for the modules that `HudiTable` imports: the clock, the listing of slices, the indexes. The timeline
     is always current, the rest as of the last `reload()`. `path` is the base path and `timeline_path` the path of the
     timeline, as Hudi spells them; `storage` is Hudi's storage of both. `ignores_metadata_table`: partitions, files and
-    rows are found by listing the storage, because the metadata table is damaged. `may_merge`: the job's kind says so
-    (`jobs.kinds.kind`)."""
+    rows are found by listing the storage, because the metadata table is damaged. `may_merge` is the member of the job's
+    kind with this name (`jobs.kinds.kind`)."""
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         self.jvm = jvm

@@ -24,8 +24,9 @@ _NOTHING_BY_ITSELF = {
     "hoodie.write.commit.callback.on": "false",
 }
 
-# Properties of a table by which its rows are merged, such as the value that stands for one that Debezium did not send.
-# A compaction finds them only among the options of its client (1.2.0), and would otherwise write that value.
+# Properties of a table by which its rows are merged, such as the placeholder for a value that Debezium did not send. A
+# compaction looks for them only in the options of its client (1.2.0). Without the option it would write the
+# placeholder.
 _MERGE_PROPERTIES = "hoodie.record.merge.property."
 
 # A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Timeline-server markers need it,
@@ -38,7 +39,8 @@ _BUFFER_OF_MERGES = {"hoodie.memory.dfs.buffer.max.size": str(16 << 20)}
 
 
 def lock_options(lock: TableLock) -> dict[str, str]:
-    """Returns the options of the writers' lock. Retries are short and many: a service may wait, a writer must not."""
+    """Returns the options of the writers' lock. There are many short retries, so that a table service, and not a
+    writer, is the one that waits."""
     kind = lock_providers.class_of(lock.provider)
     # For DynamoDB this is also the lease (`DynamoDBBasedLockProviderBase`), 60 s by default. A wait for a lock in the
     # storage cannot be interrupted, so it is shorter.

@@ -22,9 +22,9 @@ from jobs.table_errors import PlanOfAnotherPathError
 
 
 def check_compaction(table: HudiTable, instant: str) -> None:
-    """Raises RefusedError if the plan reads files that are gone, or columns have changed by schema on read since, and
-    PathOutsideTableError for a path outside of the table. The new files would have the new columns, and readers would
-    look for the old ones, because the plan is older (Hudi 1.2.0)."""
+    """Raises RefusedError if the plan reads files that are gone, or if schema on read has changed columns since the
+    plan was made: the new files would have the new columns, but readers would look for the old ones, because the plan's
+    instant is older (Hudi 1.2.0). Raises PathOutsideTableError for a path outside of the table."""
     history = history_of(table)
     later = sorted(name for name, version in history.changed().items() if version > int(instant))
     refuse([COLUMNS_CHANGED.because(", ".join(later[:5]), hint=f"Roll {instant} back.")] if later else [])

@@ -35,9 +35,10 @@ META_COLUMNS = (
 )
 
 
-# In Hudi 1.2 both features skip files with matching rows. If a compaction ends during a write, the partition statistics
-# of that write cover only its own rows (none, for a DELETE). Filters then miss the partition's other rows until the
-# next commit to the partition. Bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
+# Data skipping and bucket pruning of Hudi 1.2 skip files that have matching rows. If a compaction ends during a write,
+# the partition statistics of that write cover only its own rows (none, for a DELETE). Filters then miss the partition's
+# other rows until the next commit to the partition. Bucket pruning finds nothing on a table with a hashing config
+# (`writer_engines`).
 _SKIP_NOTHING = {"hoodie.enable.data.skipping": "false", "hoodie.bucket.index.query.pruning": "false"}
 
 
@@ -54,10 +55,10 @@ def current(
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
     Filters skip no files. `by_listing`: files are found by listing the storage, not by the metadata table.
-    `without_logs`: only base files are read, so that filters skip row groups. `all_columns`: the caller reads all of
-    them. `as_queries_do`: partition columns have the values of the paths, so that a read fails where queries of users
-    fail; otherwise those of the files, as for all that is written again. `spark` is the session to read with, a new one
-    by default. Raises `RefusedError` for a table with types that Spark does not know.
+    `without_logs`: only base files are read, so that filters skip row groups. `all_columns`: the caller reads all
+    columns. `as_queries_do`: partition columns have the values in the paths, so that a read fails where queries of
+    users fail. Otherwise they have the values in the files, because a job must write these values again. `spark` is the
+    session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not know.
     """
     reader = readable_by(table, spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing

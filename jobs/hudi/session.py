@@ -329,7 +329,7 @@ def _look_up_functions(session: SparkSession) -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Serialises starts: Two processes cannot download the bundle into Ivy's cache at the same time."""
+    """Serializes starts, because two processes cannot download the bundle into Ivy's cache at the same time."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "starting.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

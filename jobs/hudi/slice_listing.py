@@ -130,8 +130,8 @@ def listing(table: OpenedTable, *, from_metadata: bool) -> Iterator[Any]:
 class _LateWrites:
     """The writes that completed between the listings of a table before version 8.
 
-    There a log file belongs to its slice as soon as it exists, but readers see its rows only when its write completes.
-    So a slice that was read in between has the same files as afterwards, but fewer rows.
+    In such a table a log file belongs to its slice as soon as it exists, but readers see its rows only when its write
+    completes. So a slice that was read in between has the same files as afterwards, but fewer rows.
     """
 
     def __init__(self) -> None:

@@ -132,7 +132,8 @@ def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequ
 def deleted_from_base_files(
     table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], rows: DataFrame
 ) -> list[DeletedKey]:
-    """Returns, for copy-on-write, the keys in the base file before the stale write that are missing from its own.
+    """Returns, for copy-on-write, the keys that the base file before the stale write has and the base file of the stale
+    write lacks.
 
     `rows` are those of `copied`. If the replaced base file was already gone, the stale write has created a file group
     without a previous base file; `lost_deletes` handles that.
@@ -190,8 +191,8 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
 
 
 def unread_deletes(table: HudiTable, commit: Commit) -> list[Unread]:
-    """Returns the deletes of this commit that `deleted_keys` cannot read any more. Call it afterwards, because a clean
-    may remove the files meanwhile, and they never come back."""
+    """Returns the deletes of this commit that `deleted_keys` cannot read any more. Call this function after
+    `deleted_keys`, because a clean may remove files in between, and a removed file never comes back."""
     groups = [group for group, count in commit.deleted.items() if count]
     existing = {partition: table.files_in(partition) for partition in {path for path, _ in groups}}
     return [Unread(commit.write.instant, each) for each in groups if not _has_files(commit, each, existing[each[0]])]
@@ -308,7 +309,8 @@ class _Copier:
         folder = _below(meta, meta.getTimelinePath())
         timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
         if self._table.version >= WITH_COMPLETION_TIMES and any(commit.write.is_archived for commit in commits):
-            # A log belongs to the file slice of its commit's completion.
+            # The completion time of a log's commit decides to which file slice the log belongs, so readers need the
+            # history.
             self.copy(_below(meta, meta.getArchivePath()))
         names = meta.getInstantFileNameGenerator()
         for item in self._table.jvm.items(timeline.getInstantsAsStream()):

@@ -2,8 +2,8 @@
 
 Hudi (1.2.0) takes these values from the paths (`HoodieBaseHadoopFsRelationFactory.partitionColumnsToRead`), which do
 not have all of them: an empty text reads as null, `a=b` as `b`, `10%20` as `10 `, the day 2026-01-01 of slash-separated
-dates as `2026/01/01`, and every timestamp of the simple key generator as null. Queries show that, but what a job reads
-so would be in the files that it writes, and the values of before would be gone.
+dates as `2026/01/01`, and every timestamp of the simple key generator as null. Queries show these values. But a job
+that rewrites files would store them, and the values of the writers would be lost.
 """
 
 from __future__ import annotations

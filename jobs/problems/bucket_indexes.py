@@ -41,7 +41,7 @@ ROWS_OF_NO_PARTITION: Final = ProblemType(
     "Rows name a partition that is not the one whose folder they are in",
     why="The job routes each row by its `_hoodie_partition_path`. These rows lie in the folder of another partition,"
     " for example because files were copied or a folder was renamed, or a writer computed"
-    " the path in another way. Nothing shows to which of the two they belong.",
+    " the path in another way. Nothing shows to which of the two partitions they belong.",
     example="3 rows of 'dt=2026-01-01'",
     hint="Write the rows again by a Hudi writer (`insert_overwrite` of the partition whose folder they are in).",
 )

@@ -68,9 +68,9 @@ EXPRESSION_INDEX: Final = ProblemType(
 INDEXING_PENDING: Final = ProblemType(
     "indexing-pending",
     "Another indexer has begun to build an index",
-    why="Hudi's indexer keeps a pending instant while it works, and a second one at the same time would take its files"
-    " away. Nobody can tell from the storage whether the first one is still alive.",
+    why="Hudi's indexer keeps a pending instant while it works, and a second indexer at the same time would delete the"
+    " files of the first one. Nobody can tell from the storage whether the first indexer is still alive.",
     example="20260101120000000 (inflight), partitions in flight: column_stats",
-    hint="Wait until it has ended. If it is dead, `DROP INDEX` of Spark SQL removes what it has left.",
+    hint="Wait until the indexer has ended. If it is dead, `DROP INDEX` of Spark SQL removes what it has left.",
     retriable=True,
 )

@@ -29,7 +29,7 @@ PLAN_FILES_GONE: Final = ProblemType(
     why="Hudi executes a plan with the files that are left. The new base file would then lack the rows of the missing"
     " files, so they would be lost without any error (Hudi #10964).",
     example="instant 20260101120000000: dt=2026-01-01/.f1-0_20260101110000000.log.1_0-1-2",
-    hint="Find out who deleted them; the plan was not executed, and can only be rolled back.",
+    hint="Find out who deleted the files; the plan was not executed, and can only be rolled back.",
 )
 PLAN_OVERTAKEN: Final = ProblemType(
     "plan-overtaken",
@@ -80,7 +80,7 @@ OTHER_PLANS_PENDING: Final = ProblemType(
     why="Hudi has no call to execute one pending clean by itself. The job was given only some of the pending plans. "
     "Hudi would execute the others with them, and so delete files for plans that were not handed over.",
     example="20260101120000000",
-    hint="Name them in `plans` as well.",
+    hint="Name the other cleans in `plans` as well.",
 )
 RETAIN_TOO_SMALL: Final = ProblemType(
     "retain-too-small",
@@ -201,5 +201,5 @@ EXPANSION_FACTOR_WITHOUT_BUCKETS: Final = ProblemType(
     why="`expansion_factor` orders the rows of a file by the bucket that they will have after an expansion, so that "
     "the expansion can copy parts of files. Without a bucket index no row has a bucket, and order is useless.",
     example="`expansion_factor` keeps rows apart that will be in different buckets.",
-    hint="Leave it out; or, if the table does have a bucket index, declare it in its registration.",
+    hint="Leave `expansion_factor` out; or, if the table does have a bucket index, declare it in its registration.",
 )

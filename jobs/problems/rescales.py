@@ -167,7 +167,7 @@ WRITERS_NOT_STOPPED: Final = ProblemType(
     why="The job can only run while the table's Flink job, or every writer, is stopped. Either nobody stopped the "
     "Flink job within `hand_over_seconds`, or nobody has declared that all writers are stopped.",
     example="The job waited until 2026-01-01 12:00:00 UTC.",
-    hint="Stop them when the job waits, or let the service do it (`writers.flink`).",
+    hint="Stop the writers when the job waits, or let the service stop them (`writers.flink`).",
 )
 BUCKET_INDEX_CONTRADICTED: Final = ProblemType(
     "bucket-index-contradicted",

@@ -43,7 +43,7 @@ METASTORE_TABLE_ELSEWHERE: Final = ProblemType(
     why="The name belongs to another table. If the sync changed its location, all queries of that name would suddenly"
     " read this table, and no longer find the other one.",
     example="analytics.trips: s3a://lake/other/trips",
-    hint="Give another `table` or `database`; or drop that one, if it is this table before it was moved.",
+    hint="Give another `table` or `database`; or drop that one, if it is this table at its former path.",
 )
 METASTORE_TABLE_NOT_HUDI: Final = ProblemType(
     "metastore-table-not-hudi",
@@ -51,7 +51,7 @@ METASTORE_TABLE_NOT_HUDI: Final = ProblemType(
     why="The table in the metastore is of another format, and queries of it use another reader. Changing it into a "
     "Hudi table could break these queries, and its present definition could not be restored.",
     example="analytics.trips",
-    hint="Give another `table` or `database`, or drop that one.",
+    hint="Give another `table` or `database`, or drop the other table.",
 )
 METASTORE_PARTITIONING_DIFFERS: Final = ProblemType(
     "metastore-partitioning-differs",

@@ -148,10 +148,10 @@ FILE_GROUPS_WITHOUT_BUCKET: Final = ProblemType(
 SEVERAL_FILE_GROUPS_PER_BUCKET: Final = ProblemType(
     "several-file-groups-per-bucket",
     "Some buckets have several file groups",
-    why="Hudi's writers expect one file group per bucket of a partition, and fail on these too. If there are several,"
-    " a key may be in more than one, and the job cannot know which of its rows is the right one.",
+    why="Hudi's writers expect one file group per bucket of a partition, and fail on a bucket with several. A key may"
+    " have rows in more than one of them, and the job cannot know which of these rows is the right one.",
     example="2 buckets, such as 3 in partition 'dt=2026-01-01'",
-    hint="Hudi's writers fail on these as well (#7216, #9303); an audit lists them.",
+    hint="An audit lists them. Hudi #7216 and #9303 describe how writers fail.",
 )
 SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
     "schema-not-reproducible",
@@ -203,9 +203,9 @@ MERGE_RULES_UNCLEAR: Final = ProblemType(
 UNSENT_VALUES_IN_LOGS: Final = ProblemType(
     "unsent-values-in-logs",
     "A clustering by Hudi would replace values by the mark for values that were not sent",
-    why="Debezium sends a mark in place of a large value that has not changed, and readers then keep the value of "
-    "before. Hudi's clustering (1.2.0) does not know the mark where it merges logs, and writes the mark itself; "
-    "nobody could tell the values of before. A compaction by a job keeps them.",
+    why="Debezium sends a mark in place of a large value that has not changed, and readers then keep the earlier "
+    "value. Hudi's clustering (1.2.0) does not know the mark where it merges logs. So it writes the mark to the new "
+    "files, and the earlier values are lost. A compaction by a job keeps them.",
     example="20 file groups have logs",
     hint="Compact the table first.",
 )

@@ -44,7 +44,7 @@ WRITER_ACTIVE: Final = ProblemType(
     why="If an instant is rolled back while its writer is alive, the writer goes on creating files under it. Those"
     " files would be left in the table, and would count once the rollback has been archived.",
     example="20260101120000000 (deltacommit, inflight)",
-    hint="Stop the writer. Its heartbeat expires two minutes after it died.",
+    hint="Stop the writer. Its heartbeat expires two minutes after the writer has died.",
     retriable=True,
 )
 WITHOUT_HEARTBEAT: Final = (
@@ -93,8 +93,8 @@ OVERWRITE_HIDES_ITSELF: Final = ProblemType(
     " then replaces the file groups that it writes (Hudi 1.2.0). Readers see neither the overwrite's rows nor the"
     " rows from before.",
     example="20260101120000000",
-    hint="Roll it back, as long as it is the latest commit; later ones have to be rolled back first. If the rows are"
-    " not needed, name it in `accepted`.",
+    hint="Roll the overwrite back, as long as it is the latest commit; later ones have to be rolled back first. If its"
+    " rows are not needed, name it in `accepted`.",
 )
 NOT_THE_LATEST: Final = ProblemType(
     "not-the-latest",

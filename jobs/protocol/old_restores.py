@@ -26,8 +26,8 @@ from jobs.hudi.table import HudiTable
 logger = logging.getLogger(__name__)
 
 LEAVING_THEM = frozenset({JobKind.RESTORE, JobKind.METADATA_TABLE, JobKind.UPGRADE})
-"""Jobs that do not archive such instants: the next attempt of a restore looks for its own one, and the others merge no
-rows, and run on damaged tables."""
+"""Jobs that do not archive such instants. The next attempt of a restore looks for its own restore on the timeline. The
+other jobs merge no rows, and have to run on damaged tables, too."""
 
 _ACTIONS = frozenset({"restore", "indexing"})
 # Polls learn from a restore which commits it has removed.

@@ -33,10 +33,10 @@ def require(
     """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and also
     the timeline, which works for every provider: writers complete their instants under the lock, so a newly completed
     one shows that another client has held it. Raises `CommitLostError` if the instant is no longer inflight, or if
-    somebody has begun to roll it back: a single writer does that without the lock to what is pending, and any writer
-    whose clock is two minutes ahead of the storage's to what looks dead. A client without the lock may also roll back a
-    commit whose rows the job has read: raises `CommitUndoneError` if one is gone, and `LockLostError` if another
-    rollback has begun."""
+    somebody has begun to roll it back. A single writer rolls back whatever is pending, without the lock. A writer whose
+    clock is two minutes ahead of the storage's takes a live instant for a dead one, and rolls it back. A client without
+    the lock may also roll back a commit whose rows the job has read: raises `CommitUndoneError` if one is gone, and
+    `LockLostError` if another rollback has begun."""
     lock.verify()
     instants = table.instants()
     if others := _completed_writes(instants) - _completed_writes(timeline_at_lock):

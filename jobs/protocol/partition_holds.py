@@ -104,7 +104,7 @@ def being_written(partition: str, instants: Sequence[Instant]) -> Problem:
     return WritersActiveError.because(
         f"'{partition}': {', '.join(map(str, instants[:5]))}",
         title="A write in flight may write to this partition",
-        hint="Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
+        hint="Allow a longer wait (`wait_seconds`), or run the job again when the write has ended.",
         retriable=True,
     )
 

@@ -15,8 +15,8 @@ from jobs.problems.undoing import ROLLBACK_PENDING
 
 # A rollback deletes the files of one write, which takes minutes at most.
 ROLLED_BACK_BY = timedelta(hours=1)
-# Before that, and right after its plan is on the timeline, it makes a completed instant a pending one again
-# (`BaseRollbackActionExecutor.executeRollback` of both table types). Until then nothing has changed.
+# If the instant had completed, the rollback first makes it pending again, right after the plan of the rollback is on
+# the timeline (`BaseRollbackActionExecutor.executeRollback` of both table types). Until then nothing has changed.
 BEGUN_BY = timedelta(minutes=2)
 
 
@@ -24,8 +24,8 @@ def unfinished(table: HudiTable, client: WriteClient) -> dict[str, str]:
     """Returns the rollbacks that nobody works on, each with the instant that it rolls back. These have been pending for
     `ROLLED_BACK_BY`, or for `BEGUN_BY` with an instant that is still completed.
 
-    Hudi leaves the second kind if a client that cleans eagerly, such as `rollback_to_instant` without options, is to
-    roll back a commit before an instant in flight: it refuses when it has written its plan
+    Hudi leaves the second kind if a client that cleans eagerly, such as `rollback_to_instant` without options, has to
+    roll back a commit that is older than an instant in flight: the client writes its plan, and only then refuses
     (`validateRollbackCommitSequence`).
     """
     if all(item.action != "rollback" for item in table.pending()):

@@ -90,7 +90,7 @@ def _planned(table: HudiTable, params: ArchivalParams) -> tuple[ArchivalResult, 
 
 
 def _in_the_way(found: Sequence[ArchivalLimit], commits: Sequence[str], retain: int) -> list[ArchivalLimit]:
-    """Returns the limits that keep other commits than the latest `retain` on the timeline."""
+    """Returns the limits that keep commits on the timeline in addition to the latest `retain`."""
     if len(commits) <= retain:
         return []
     first_retained = commits[-retain]

@@ -106,7 +106,8 @@ def _adopt(
             written = route_rows(table, work, chosen, index.num_buckets)
             _require_equal(counted, written)
         except JobError:
-            # A write that came between the listing of the files and the reading of the rows explains the error better.
+            # If a write came between the listing of the files and the reading of the rows, it is the cause of the
+            # error.
             refuse(_written_meanwhile(table, plan, instant))
             raise
         return written

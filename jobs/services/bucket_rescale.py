@@ -156,7 +156,8 @@ def _switch(
     buckets: BucketChange,
     found: Iterable[tuple[str, int]],
 ) -> Switch:
-    """Returns the switch of a commit after which at least the `found` buckets have file groups."""
+    """Returns the change of buckets that a commit makes, as the watch for stale writers needs it. After the commit at
+    least the `found` buckets have file groups."""
     hash_fields = table.declared.index.hash_fields if table.declared.index else ()
     return Switch(
         replaced,

@@ -190,7 +190,7 @@ def _of_metadata(table: HudiTable) -> list[Problem]:
     with ExitStack() as opened:
         examined = Examined(table, opened)
         found = [*consistent_hashing.metadata(examined), *consistent_hashing.out_of_use(examined)]
-    # The job removes metadata that were not committed and are not followed.
+    # The job itself removes metadata that were never committed and that Hudi does not follow.
     damages = [each for each in found if each.type != consistent_hashing.UNCOMMITTED]
     return [HASHING_METADATA_NOT_SOUND.because(f"{each.type}: {each.detail}") for each in damages]
 

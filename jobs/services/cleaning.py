@@ -167,7 +167,7 @@ def _others_pending(instants: Sequence[str]) -> Problem:
 
 def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: JobContext) -> list[str]:
     """Rolls back dead writers, and waits for writes that were in flight when file groups were replaced, because most of
-    these will soon fail. Returns the instants that were rolled back. Raises RefusedError."""
+    these writes will soon fail. Returns the instants that were rolled back. Raises RefusedError."""
     deadline = time.monotonic() + WAIT_SECONDS
     rolled_back: list[str] = []
     is_waiting = False
@@ -185,8 +185,8 @@ def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: 
 
 
 def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[Problem]:
-    """Returns the refusals because of stale writes, because only files that the cleaning could delete have their rows.
-    The instants `dead` count as not in flight.
+    """Returns the refusals because of stale writes, whose rows are only in files that the cleaning could delete. The
+    instants `dead` do not count as writes in flight.
 
     Hudi's cleaner deletes all files of a file group that was replaced (`CleanPlanner.getReplacedFilesEligibleToClean`),
     including those of a write in flight that writes there.

@@ -69,8 +69,8 @@ class Deletable:
 
 
 class Cleans:
-    """The cleans of one job, one after the other. `done` are the executed cleans, `deletable` is what the cleans delete
-    that the job has planned itself, and `late_files` the number of deleted files of fenced writers."""
+    """The cleans of one job, one after the other. `done` are the executed cleans. `deletable` is what the cleans that
+    this job has planned delete. `late_files` is the number of deleted files of fenced writers."""
 
     def __init__(
         self, table: HudiTable, lock: TableLock, context: JobContext, kept: CleanRetention, most_files: int

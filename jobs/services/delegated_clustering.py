@@ -93,7 +93,7 @@ class _Runner:
     def run(self, instant: str) -> None:
         """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner, and
         WritersActiveError if there is no moment without writes. Before its commit raises RowsDifferError if the plan
-        would lose or invent rows. Raises RefusedError as well if its file groups have been replaced or written
+        would lose or invent rows. Raises RefusedError as well if file groups of the plan have been replaced or written
         meanwhile. If a plan fails, it is removed from the timeline, because a pending clustering blocks writers of its
         file groups."""
         table, context = self.table, self.context

@@ -37,8 +37,8 @@ class Found:
 
 def find(table: HudiTable, order: WorkOrder[ExecutesPlans | GivenClusteringParams], actions: Collection[str]) -> Found:
     """Looks up the plans that the parameters name on the timeline. `take_over` allows plans that another process has
-    begun; the caller knows that it is dead. Raises PlanTakenError if a plan has a live runner, because two executions
-    of one plan corrupt a table."""
+    begun; the caller knows that this process is dead. Raises PlanTakenError if a plan has a live runner, because two
+    executions of one plan corrupt a table."""
     wanted = sorted(set(order.params.plans or ()))
     instants = {item.requested: item for item in table.instants() if item.requested in wanted}
     pending = {item.requested for item in plan_instants(table, actions)} & set(wanted)

@@ -25,18 +25,18 @@ def chosen(
     table: HudiTable, named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite], list[Commit]]:
     """Returns the stale writes to repair, the stale writes to leave alone, and the commits as far back as needed.
-    Archived writes are included only if they are named or waived. If a file group without a bucket is where a repair
-    writes, or a repair has taken one out of use, all writes to such file groups are repaired. A proved write is left
-    alone only if it is `waived` and no job could know its rows. Raises RefusedError if a named or waived write is
-    neither on the timeline nor in the history."""
+    Archived writes are included only if they are named or waived. All writes to file groups without a bucket are
+    repaired, if such a file group is in a partition to which the repair writes, or if an earlier repair has taken one
+    out of use. A proved write that is not named is left alone only if it is `waived` and no job could recover its rows.
+    Raises RefusedError if a named or waived write is neither on the timeline nor in the history."""
     past = history.past_since(table, {*named, *waived}, replacing=True)
     history.require_known(table, {*named, *waived}, past)
     commits = past.commits
     archived = {commit.write.instant for commit in commits if commit.write.is_archived}
     every = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     stale = [write for write in every if write.instant not in archived or write.instant in {*named, *waived}]
-    # Once an overwrite is archived, readers see the file groups that it replaced again, with the rows of later writes
-    # alone, unless an interrupted repair has taken these file groups out of use.
+    # Once an overwrite is archived, readers see again the file groups that it replaced, with only the rows of later
+    # writes. An interrupted repair may have taken these file groups out of use; then readers do not see them.
     unseen = groups_without_bucket.left_out(commits)
     seen = [
         each
@@ -87,8 +87,9 @@ def planned(table: HudiTable, params: RepairParams) -> RepairResult:
 
 
 def not_harmless(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[Problem]:
-    """Returns the refusal to call these writes, none of which is stale, harmless. A table without buckets is refused if
-    a writer that looks for its keys has written keys that have rows in other file groups, too."""
+    """Returns the refusal to mark these writes as harmless; none of them is stale. The refusal is for a table without
+    buckets, if a write that looks up its keys (such as an upsert) has written keys that have rows in other file groups,
+    too."""
     written = {each.write.instant: each.write for each in commits if each.write.operation in _LOOKING_FOR_KEYS}
     looking = [written[each] for each in instants if each in written] if table.bucket_rules() is None else []
     paths = {path for each in looking for path, _ in each.written}

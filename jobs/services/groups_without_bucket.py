@@ -80,8 +80,8 @@ def drop_visible(
 
     No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
     and the job waits for none. A savepoint holds the files until their rows are written, also after an interruption
-    (`release_files`). The commit names the writes that it knows, but not those whose rows it left out, nor those that
-    came since. So these count as stale: the audit names them, and the next repair writes their rows.
+    (`release_files`). In the commit's list of known writes, the writes to these file groups are missing, and so are
+    later ones. So all of them count as stale: the audit names them, and the next repair writes their rows.
     """
     if not are_visible(table, stale):
         return ()
@@ -154,7 +154,7 @@ def are_visible(table: HudiTable, stale: Sequence[StaleWrite]) -> bool:
 
 
 def dropped(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> set[str]:
-    """Returns the ids of those file groups without a bucket that a repair has replaced, and not an adoption."""
+    """Returns the ids of the file groups without a bucket that a repair, not an adoption, has replaced."""
     by_repairs = {"", *(each.write.instant for each in _drops(commits))}
     groups = (group for write in stale for group in write.groups.items())
     return {file_id for (_, file_id), by in groups if by in by_repairs}
@@ -168,7 +168,7 @@ def read(
     or `RefusedError` if rows cannot be read or are of unknown commits."""
     ids = dropped(stale, commits)
     # A writer that deleted rows in a file group without a bucket had found them there, and they are nowhere else. The
-    # base files before may have been cleaned.
+    # earlier base files may have been cleaned.
     others = [
         replace(write, groups={group: by for group, by in write.groups.items() if group[1] not in ids})
         for write in stale
@@ -206,9 +206,9 @@ def _undo_hold(table: HudiTable, lock: TableLock, context: JobContext, drop: str
 
 
 def with_late_writes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[StaleWrite]:
-    """Returns the stale writes, and those that have come since to file groups which a repair has taken out of use. The
-    files of copy-on-write have the rows of all writes to a file group, and no savepoint holds the files of the late
-    writes."""
+    """Returns the stale writes, and those that have come since to file groups which a repair has taken out of use. In a
+    copy-on-write table the latest file has the rows of all writes to its file group, and no savepoint holds the files
+    of the late writes."""
     known = {write.instant for write in stale}
     return [*stale, *(write for write in _waiting(commits) if write.instant not in known)]
 

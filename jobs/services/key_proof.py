@@ -121,8 +121,8 @@ class KeyProof:
         return list(zip(before, after, strict=True))
 
     def of_join(self, files: Sequence[JoinedFile]) -> KeyDigest:
-        """Returns the rows of the base files before, with an empty digest, because reading keys would take longer than
-        copying them. The tasks have compared the numbers of rows, and the bytes of copied keys."""
+        """Returns the number of rows of the old base files, with an empty digest, because reading keys would take
+        longer than copying them. The tasks have compared the numbers of rows, and the bytes of copied keys."""
         self.left_out.add("joined")
         self.corrupt_blocks += sum(file.counts.corrupt_blocks for file in files)
         return KeyDigest(sum(file.rows_before for file in files))

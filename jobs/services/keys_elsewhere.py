@@ -26,8 +26,8 @@ _NAMED = 5
 def without_overtaken(table: HudiTable, chosen: DataFrame, now: DataFrame, is_newer: Column) -> DataFrame:
     """Returns the chosen stray rows without those that a newer row of another partition has overtaken. `now` are the
     rows that the table keeps, and `is_newer` compares a stray row with one of these. Raises RefusedError if a stray row
-    is the newer one, because only its writer's options say which of the two partitions keeps the key. Also raises it if
-    nothing tells whether the writers' index looks in other partitions."""
+    is the newer one, because only its writer's options say which of the two partitions keeps the key. Raises
+    RefusedError as well if nothing tells whether the writers' index looks in other partitions."""
     is_global = _finds_everywhere(table)
     if is_global is False:
         return chosen

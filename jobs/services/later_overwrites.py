@@ -30,8 +30,8 @@ Place = tuple[str, str]
 
 
 def hidden_by_themselves(chosen: Iterable[StaleWrite]) -> list[Problem]:
-    """Returns the refusal to repair overwrites that replaced the file groups to which they wrote: all rows in the file
-    groups count as removed, their own as well."""
+    """Returns the refusal to repair overwrites that replaced the file groups to which they wrote: all rows in these
+    file groups count as removed, including the overwrite's own rows."""
     found = [each.instant for each in chosen if each.doubt is Doubt.ITSELF]
     return [OVERWRITE_HIDES_ITSELF.because(", ".join(found[:5]))] if found else []
 
@@ -54,8 +54,8 @@ def since(commits: Sequence[Commit], instants: Collection[str]) -> dict[Place, s
 
 
 def overwritten_by(commit: Commit, among: Collection[str]) -> set[str]:
-    """Returns the partitions that an overwrite or a deletion has emptied, or `among` if it has emptied all of them. A
-    partition whose last file groups were out of use has none that the commit could replace."""
+    """Returns the partitions that an overwrite or a deletion has emptied. An overwrite of the whole table has emptied
+    those of `among`, too, although it names no partition whose file groups were all out of use."""
     write = commit.write
     if write.operation == "INSERT_OVERWRITE_TABLE":
         return {*among, *commit.emptied, *(path for path, _ in write.replaced)}

@@ -5,9 +5,9 @@ while they are needed. Hudi reads the rows from there. The job compares these ro
 Rows that would be the current version if they had been written correctly are written by Hudi's own upsert and delete,
 under the table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read
 back, an empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are
-repaired in any case; if there is a file group without a bucket in a partition of one of these writes, so are all writes
-to such file groups. Other stale writes are repaired only if they are proved (`Doubt`). A job that names none repairs
-all of them, except those whose file groups an owner's overwrite replaced.
+repaired in any case. If a partition of one of these writes has a file group without a bucket, all writes to such file
+groups are repaired, too. Beside named instants, a job repairs only proved stale writes (`Doubt`). A job that names no
+instants repairs all stale writes, except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -293,7 +293,8 @@ class _Repair:
     def prove(
         self, decided: Decided, past: Past, later: past_deletes.Later, wrong: Misplaced | None = None
     ) -> list[str]:
-        """Raises RefusedError if rows may have been deleted since. Returns the accepted commits that may have."""
+        """Raises RefusedError if rows may have been deleted since then. Returns the accepted commits that may have
+        deleted some."""
         accepted, stale = self.order.params.accepted or (), wrong.instants if wrong else ()
         proof = Proof(self.table, past, later.unread, accepted, stale)
         return proof.require(decided, apart=wrong.places if wrong else None)

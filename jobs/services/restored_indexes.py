@@ -66,7 +66,7 @@ def _is_right(table: HudiTable, indexes: Indexes) -> bool:
 
 
 def _has_right_records(table: HudiTable, had: Indexes) -> bool:
-    """Returns whether the table has a record index and no secondary one, and its entries are right but for duplicate
-    keys."""
+    """Returns whether the table has a record index and no secondary index, and all entries are right except those of
+    duplicate keys."""
     of_keys = had.partitions - had.without_keys().partitions
     return of_keys == {RECORDS} and index_entries.has_right_records(table)

@@ -182,7 +182,7 @@ def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
 
 
 def _replaced_without_files(table: HudiTable, commit: Commit) -> Iterator[str]:
-    """Yields the file groups that the commit replaced and that have no files of others any more."""
+    """Yields the file groups that the commit replaced and that have no files left from other commits."""
     left: dict[str, set[str]] = {}
     for partition, file_id in sorted(commit.write.replaced):
         if partition not in left:

@@ -60,8 +60,8 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
             instant = order.params.instant or latest_commit(table)
             # Somebody may have replaced file groups meanwhile.
             refuse(_problems(table, order.params, CREATE))
-            # Hudi compares the commit with the first commit that pending cleans keep, but cleans by file versions name
-            # none.
+            # Hudi compares the commit with the first commit that pending cleans keep, but a clean by file versions
+            # names no such commit.
             earlier = [item for item in table.pending() if item.requested < instant]
             earlier += [item for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"]
             if not earlier:

@@ -98,9 +98,10 @@ def decide(
     """Decides between stray rows or deleted keys and the table. The lock must be held, so the table does not change.
     If several stray rows have one key, the one that Hudi would keep is written.
 
-    `dropped` are the ids of file groups that only a repair took out of use: readers saw their rows, and no writer of
-    the bucket index could delete these. So a key of such a row that the table lacks was not deleted. `apart`: the stray
-    rows are in the table, at these places (`Misplaced`), which are not compared with them.
+    `dropped` are the ids of file groups that only a repair took out of use. Readers saw their rows, and no writer with
+    the bucket index could delete them. So if the table lacks the key of such a row, nobody has deleted the key. `apart`
+    are the places of the stray rows if these are in the table (`Misplaced`); rows at these places are not compared with
+    the stray rows.
     """
     with translated("comparing stray rows with the table"):
         now = current_rows(table, commits, apart)

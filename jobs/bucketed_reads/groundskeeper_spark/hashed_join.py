@@ -34,7 +34,7 @@ import scala.collection.Seq;
 
 class HashedJoin {
   private static final int BYTES = 8;
-  // A shorter beginning is kept, because cutting it off costs more than it gains.
+  // A shorter common prefix is kept, because cutting it off costs more than it gains.
   private static final int LEAST_CUT = 4;
 
   // The plan with joins by numbers. A sort of texts compares each row with twenty others, and a sort of numbers looks

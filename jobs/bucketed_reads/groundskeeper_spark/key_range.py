@@ -1,4 +1,4 @@
-"""The range of the keys of files, and the beginning that all texts in it share: a Java class."""
+"""The range of the keys of files, and the common prefix of all texts in this range: a Java class."""
 
 SOURCE = """
 import java.util.Arrays;

@@ -1,7 +1,7 @@
-"""Distinguishes two kinds of tables whose rows do not fit the registered number of buckets. Some have rows in wrong
-buckets, which a repair moves. Others have another number of buckets, because somebody has made them anew or has
-overwritten all of them: each row is where its writer looks for it, and after a repair the writer would write the moved
-keys a second time."""
+"""Distinguishes two kinds of tables whose rows do not fit the registered number of buckets. In one kind, some rows are
+in wrong buckets, and a repair moves them. In the other kind, the table has another number of buckets than registered,
+because somebody has created it again or has overwritten all of it. There each row is where its writer looks for it; if
+a repair moved the rows, the writer would write their keys a second time."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ _ENOUGH_ROWS = 20
 # Another number gives at least half of the keys another bucket, unless few buckets have rows.
 _MISPLACED_SHARE = 0.3
 MOST_BUCKETS = 1_000_000
-"""No table has more buckets, because the jobs that change the number take no greater one."""
+"""The greatest number of buckets that a job accepts."""
 
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
 def other_number(table: HudiTable, misplaced: int, rows: int | None = None) -> int | None:
     """Returns the only number of buckets by which every row is in the bucket of its key; None if there is no such
-    number, or if a hashing config says the numbers. `misplaced` rows are in wrong buckets by the registered number;
-    `rows` is the number of all rows, if they were counted. Reads the key of every row, unless too few are misplaced."""
+    number, or if a hashing config sets the numbers. `misplaced` rows are in wrong buckets by the registered number;
+    `rows` is the number of all rows, if they were counted. Reads the key of every row, unless too few rows are
+    misplaced."""
     index = table.declared.index
     if index is None or misplaced < _ENOUGH_ROWS or hashing_config.is_in_force(table):
         return None

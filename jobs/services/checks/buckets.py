@@ -30,7 +30,8 @@ _MADE_ANEW = (
 
 
 def file_groups(examined: Examined) -> Iterator[Finding]:
-    """Finds several file groups in one bucket, file ids without a bucket, and buckets beyond the number."""
+    """Finds buckets with several file groups, file ids that name no bucket, and file ids of buckets that the table does
+    not have."""
     rules = examined.rules
     if rules is None:
         return
@@ -101,8 +102,8 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
 
 
 def has_no_buckets(examined: Examined) -> bool:
-    """Returns whether the table may have no bucket index, although it is registered with one: by their ids nearly all
-    file groups are those of another index, and no hashing config says otherwise."""
+    """Returns whether the table may have no bucket index, although it is registered with one: nearly all file ids have
+    the form of another index, and the table has no hashing config."""
     ids = [item.file_id for item in examined.listed_slices]
     with_bucket = sum(_bucket_of(each) is not None for each in ids)
     is_of_another = bool(ids) and with_bucket <= len(ids) * _MOST_BY_CHANCE
@@ -110,8 +111,8 @@ def has_no_buckets(examined: Examined) -> bool:
 
 
 def given_up(examined: Examined) -> Iterator[Finding]:
-    """Finds rows that are only in logs, since a writer goes on with the bucket index that the table has given up.
-    Reads the keys of the slices that have logs."""
+    """Finds rows that are only in logs, because a writer still uses the bucket index that the table has given up. Reads
+    the keys of the slices that have logs."""
     marks = [number for number, commit in enumerate(examined.commits) if ADOPTED_KEY in commit.extra]
     if examined.table.declared.index or not marks or not is_given_up(examined.commits[marks[-1]].extra):
         return

@@ -37,7 +37,7 @@ _OLD_NAMES = (
 def misread(examined: Examined) -> Iterator[Finding]:
     """Finds base files of the latest slices that store columns under other names or types than readers expect. Also
     finds columns that were added under the name of a dropped or renamed column, and show the values of that column.
-    Reads footers, and such added columns, of tables whose columns schema on read has changed."""
+    Reads footers and such added columns, but only if schema on read has changed columns of the table."""
     history = merging.history_of(examined.table)
     if not history.changed():
         return

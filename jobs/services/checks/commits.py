@@ -85,10 +85,10 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def _withdrawn_resizes(examined: Examined) -> set[str]:
-    """Returns the rolled-back instants of a table with consistent hashing that nobody has begun again. While a resize
-    is planned, writers put each row into the file groups of before, and also into those of the plan, in logs that its
-    instant names (`FlinkConsistentBucketUpdateStrategy`). Without the resize no reader looks at these logs, and a
-    repair removes them with its `leftovers`."""
+    """Returns the rolled-back instants of a table with consistent hashing, except those that are on the timeline again.
+    While the plan of a resize is pending, writers put each row both into the old file groups and into those of the
+    plan. The logs of the latter have the plan's instant in their names (`FlinkConsistentBucketUpdateStrategy`). If the
+    plan is rolled back, no reader reads these logs, and a repair with `leftovers` removes them."""
     if not examined.table.has_consistent_hashing():
         return set()
     return set(examined.table.rollbacks()) - {item.requested for item in examined.table.instants()}
@@ -165,9 +165,9 @@ def sized(examined: Examined) -> Iterator[Finding]:
 
 
 def _cut_off(examined: Examined) -> dict[str, str]:
-    """Returns the files of the latest slices that no commit of the active timeline names, and that something has cut
-    off. Reads only files of slices that have fewer bytes than the metadata table says. The bytes alone prove nothing,
-    because Flink's commits say the sum of all batches of a checkpoint."""
+    """Returns the cut-off files of the latest slices, among the files that no commit of the active timeline names.
+    Reads only files of slices that have fewer bytes than the metadata table says. Fewer bytes alone prove nothing,
+    because commits of Flink give the sum of all batches of a checkpoint."""
     if not examined.table.is_listed_by_metadata:
         return {}
     known = {item.key: item for item in examined.slices}
@@ -240,8 +240,8 @@ def _lacking(examined: Examined) -> dict[str, str]:
 
 def rewrites(examined: Examined) -> Iterator[tuple[Commit, dict[str, int]]]:
     """Yields the clusterings and rescales with the paths of the base files that they replaced, and their numbers of
-    rows. Skips rewrites of a file group that has logs, or whose number of rows no commit of the active timeline
-    says."""
+    rows. Skips rewrites of a file group that has logs, or whose number of rows is in no commit of the active
+    timeline."""
     for number, commit in enumerate(examined.commits):
         if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
             continue

@@ -207,7 +207,8 @@ def rows_in_ranges(table: HudiTable, partitions: Collection[str], *, every: bool
         code = F.reflect(
             F.lit("org.apache.hudi.common.util.hash.HashID"), F.lit("getXXHash32"), _hashed(table), F.lit(0)
         )
-        # Without a name of its own, the column would be called as its expression, whose dots Spark cannot resolve.
+        # Without an alias, the name of the column would be its expression, and Spark cannot resolve the dots in this
+        # name.
         masked = code.cast("int").bitwiseAND(F.lit(MASK)).alias("code")
         wanted = current(table) if every else of_partitions(table, known)
         keys = wanted.select(PARTITION_PATH, FILE_NAME, masked)

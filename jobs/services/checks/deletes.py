@@ -48,9 +48,9 @@ def without_effect(examined: Examined) -> Iterator[Finding]:
 
 
 def archived(examined: Examined) -> Iterator[Finding]:
-    """Finds deletes in wrong buckets in commits of the history, since the last change of the number of buckets: in
-    logs, by their keys; in base files, if the commit is proved to have used an old number. Otherwise a delete that has
-    removed no row may concern a key that the table did not have."""
+    """Finds deletes in wrong buckets in archived commits since the last change of the number of buckets. Deletes in
+    logs are found by their keys. Deletes in base files are found only if the commit is proved to have used an old
+    number: any other delete that has removed no row may be of a key that the table did not have."""
     table = examined.table
     if not hashing_config.is_in_force(table):
         return
@@ -83,7 +83,7 @@ def in_wrong_buckets(examined: Examined) -> Iterator[Finding]:
 
 
 def _in_logs(table: HudiTable, suspects: Sequence[Commit], commits: Sequence[Commit]) -> Iterator[Finding]:
-    # Hudi does not count the deletes that are rows.
+    # Hudi's statistics do not count deletes that are written as rows.
     are_rows = bool(suspects) and table.records_operations
     writes = [commit.write for commit in suspects if are_rows or any(commit.deleted.values())]
     found = misplaced(table, writes, commits)
@@ -112,8 +112,8 @@ def without_rows(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
 def without_rows_after(
     commits: Sequence[Commit], instants: Collection[str], partitions: Collection[str]
 ) -> dict[str, int]:
-    """Returns the commits after the first of these instants with deletes in these partitions that removed no row, each
-    with their number, as `without_rows` does. The key of such a delete may have had its only row in a wrong bucket."""
+    """Does what `without_rows` does, for deletes in these partitions by commits after the first of these instants. The
+    key of such a delete may have had its only row in a wrong bucket."""
     first = min(instants, default=None)
     repaired = {instant for commit in commits for instant in commit.write.repaired}
     later = [
@@ -177,9 +177,9 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
 
 class Later:
     """Deletes outside of wrong buckets by the commits after the repaired ones. If a field orders rows, deletes of
-    earlier commits in logs that are not compacted count as well, because their ordering values hold against later rows.
-    Most deletes are read when this object is made. `read` is called under the table's lock and reads only those of
-    commits that came since, so that writers do not wait long."""
+    earlier commits in logs that are not compacted count as well, because a delete with a greater ordering value also
+    removes a later row. Most deletes are read when this object is created. `read` is called under the table's lock; so
+    that writers do not wait long, it reads only the deletes of commits that came since."""
 
     def __init__(self, table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> None:
         self._table = table
@@ -228,8 +228,8 @@ def _only(commit: Commit, names: Collection[str]) -> Commit:
 
 
 def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> list[DeletedKey]:
-    """Returns the deletes that were made in wrong buckets, or, unless `wrong`, in right ones. Without numbers of
-    buckets, as with consistent hashing or with another index, none was made in a wrong bucket."""
+    """Returns the deletes that were made in wrong buckets, or, unless `wrong`, in right ones. If the table has no
+    number of buckets (consistent hashing or another index), no delete was made in a wrong bucket."""
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
         return [] if wrong else [*found]
@@ -253,7 +253,7 @@ def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = Fal
     for commit in commits:
         write = commit.write
         if write.operation == RESCALE:
-            # `rules_before` returns the config of this instant first, because the text is later than the instant.
+            # The text with the dot sorts after the instant, so `rules_before` returns the config of this instant first.
             found = hashing_config.rules_before(table, f"{write.instant}.")
             changed = BucketChange(found[1], found[0]) if len(found) > 1 else None
             switch = Switch(frozenset(), changed, earlier=found[1:], hashes_keys=hashes_keys) if changed else None
@@ -262,7 +262,7 @@ def _suspects(table: HudiTable, commits: Sequence[Commit], *, proved: bool = Fal
                 path: {file_id: commit.deleted.get((path, file_id), 0) if proved else 0 for file_id in files}
                 for path, files in commit.files.items()
             }
-            # A delete by an old number names a file group, unless its bucket no longer exists.
+            # A commit without file groups may be a delete whose old bucket no longer exists.
             if (groups or _had_more(switch)) and switch.verdict(Touched(groups, {})) in enough:
                 yield commit
 

@@ -89,7 +89,8 @@ def concluded(examination: Examination) -> Examination:
         "`unchecked` in the job's result has the reason of each check, and what to do. If another finding names damaged"
         " or missing files, deal with that first. Then run the job again.",
     )
-    # The checks that a daily audit leaves out come last: the incident stays until they are made again.
+    # The last check is one that a daily audit may leave out. The finding names it, so that the incident stays until
+    # this check is made again.
     return examination.having(findings=(*examination.findings, finding.result(unchecked[-1].check)))
 
 

@@ -63,8 +63,8 @@ class Finding:
 class Examined:
     """A table under examination, which caches what several checks read. Each part is read when a check first needs it,
     because any part may be damaged: then only that check ends, with a `JobError`. `opened` closes the Hudi client and
-    the reader of the metadata table; `context` is the context of the job. `partitions` are those of the table, if these
-    need not be looked for."""
+    the reader of the metadata table; `context` is the context of the job. `partitions` are the partitions of the table,
+    if the caller knows them."""
 
     def __init__(
         self,

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def back(examined: Examined) -> Iterator[Finding]:
-    """Finds repairs, and clusterings of plans, that brought back rows that an overwrite had removed. Also finds visible
-    file groups in overwritten partitions that are older than the overwrite and that it did not replace, because they
-    were out of use then. Rows of a write that was in flight when the overwrite began are correct, although the
-    overwrite did not replace their file groups. Completion times on the timeline show such writes; without them the
-    finding mentions the possibility."""
+    """Finds repairs and executed clustering plans that brought back rows which an overwrite had removed. Also finds
+    visible file groups that are older than an overwrite of their partition, and that it did not replace because they
+    were out of use at that time. If a write was in flight when the overwrite began, its rows are correct although the
+    overwrite did not replace their file groups. Completion times on the timeline show such writes; without completion
+    times the finding mentions the possibility."""
     found = {**_by_repairs(examined), **_by_rewrites(examined), **_by_themselves(examined)}
     if found:
         yield Finding(
@@ -52,7 +52,8 @@ def _by_repairs(examined: Examined) -> dict[str, str]:
         repaired = set(write.repaired) - stale
         for instant in repairs | repaired:
             removed = {overwritten[group] for group in written.get(instant, ()) if group in overwritten}
-            # The rows of a repair may be overwritten before its last commit, which takes wrong places out of use.
+            # An overwrite may come between the commit in which a repair writes rows and its last commit, which removes
+            # the misplaced copies. So what was removed is noted at the first of these commits.
             if instant in repairs and write.written and not write.replaced:
                 before_rows[instant] = removed
             if instant in repaired and (removed := before_rows.get(instant, removed)):
@@ -83,9 +84,9 @@ def _by_late_repairs(examined: Examined) -> dict[str, str]:
 
 
 def _by_rewrites(examined: Examined) -> dict[str, str]:
-    """Finds visible file groups of rewrites, such as the clustering of a plan, whose rows an overwrite has removed as
-    well: the rewrite completed after the overwrite had replaced the same file groups, or before an overwrite that did
-    not know of it. In Hudi (1.2) only a writer with concurrency control fails then."""
+    """Finds visible file groups of rewrites (such as an executed clustering plan) whose rows an overwrite has removed.
+    Either the rewrite completed after the overwrite had replaced the same file groups, or the overwrite completed later
+    and did not know of the rewrite. Hudi (1.2) lets such a commit fail only if its writer has concurrency control."""
     overwritten: dict[Group, str] = {}
     rewritten: dict[Group, str] = {}
     written: dict[str, frozenset[Group]] = {}

@@ -1,4 +1,4 @@
-"""Knows in which partitions each file group is, for tasks that meet rows in the folder of another partition."""
+"""The partitions of each file group, by which tasks recognize rows in the folder of another partition."""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ def unusable(examined: Examined) -> Iterator[Finding]:
 
 
 def _of_buckets(table: HudiTable, others: set[str]) -> Iterator[Finding]:
-    """Finds clustering plans that `others` do not name, on a table with a simple bucket index: Hudi's runner fails at
-    them, or without the index's options gives file groups ids without buckets (1.2.0)."""
+    """Finds clustering plans on a table with a simple bucket index, except those that `others` name. Hudi's runner
+    (1.2.0) fails at such a plan, or, without the options of the index, gives the new file groups ids that name no
+    bucket."""
     if table.declared.index is None or table.has_consistent_hashing():
         return
     plans = [plan.instant for plan in pending_plans(table, CLUSTERING_ACTIONS) if plan.content]

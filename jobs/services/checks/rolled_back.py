@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def back(examined: Examined) -> Iterator[Finding]:
     """Finds rows with the commit time of an instant that was rolled back, if the rollback is on the active timeline.
     The history is left out because its length has no bound, and so are restores (`limits.md`). Hudi's
-    `rollback_to_instant` (1.2) ignores pending plans: a compaction or clustering that has read the rows before brings
-    them back when it commits."""
+    `rollback_to_instant` (1.2) ignores pending plans: a compaction or clustering that read the rows before the rollback
+    brings them back when it commits."""
     table = examined.table
     if not table.has_meta_fields:
         return

@@ -133,8 +133,8 @@ def _summed_by_spark(judged: DataFrame, forms: Sequence[str]) -> DataFrame:
 
 
 def _summed(judged: Iterable[pa.RecordBatch], forms: Sequence[str]) -> Iterable[pa.RecordBatch]:
-    """Yields the sums of `_summed_by_spark` for rows that are all rows of the table. Spark would compile code for them,
-    shuffle the rows twice and sort them, because the first key is a text."""
+    """Yields the same sums as `_summed_by_spark`, if `judged` has all rows of the table. Spark would compile code for
+    the sums, shuffle the rows twice, and sort them because the first key is a text."""
     batches = list(judged)
     if not batches:
         return
