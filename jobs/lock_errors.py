@@ -10,8 +10,8 @@ class TableLockedError(JobError):
     type = TABLE_LOCKED
     title = "The table's lock could not be acquired in time"
     hint = (
-        "Another writer holds the lock. GET /v1/tables/{id}/lock shows who, as far as its provider tells; DELETE removes a "
-        "lock file that a dead writer has left (`groundskeeper lock show`, `lock break`)."
+        "Another writer holds the lock. GET /v1/tables/{id}/lock shows who, as far as its provider tells; DELETE"
+        " removes a lock file that a dead writer has left (`groundskeeper lock show`, `lock break`)."
     )
     retriable = True
     why = (

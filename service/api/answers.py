@@ -39,8 +39,8 @@ class _OfDeclaration(ModelMetaclass):
     ) -> type:
         if declared is not None:
             hints = get_type_hints(declared, include_extras=True)
-            told = {each: hint for each, hint in hints.items() if _has_text(hint)}
-            namespace["__annotations__"] = told | namespace.get("__annotations__", {})
+            described = {each: hint for each, hint in hints.items() if _has_text(hint)}
+            namespace["__annotations__"] = described | namespace.get("__annotations__", {})
         return super().__new__(mcs, name, bases, namespace, **more)
 
 

@@ -242,7 +242,7 @@ class NotificationDetail(NotificationOut):
     alerts: list[AlertOut] = Field(description="Reported problems that are still open; at most 100")
 
 
-def alerts_of(told: list[ReportedProblem]) -> list[AlertOut]:
+def alerts_of(reported: list[ReportedProblem]) -> list[AlertOut]:
     return [
         AlertOut(
             key=alert,
@@ -253,7 +253,7 @@ def alerts_of(told: list[ReportedProblem]) -> list[AlertOut]:
             problems=len(members),
             names=[each.name for each in members[:20]],
         )
-        for alert, members in list(by_alert(told).items())[:_MOST_ALERTS]
+        for alert, members in list(by_alert(reported).items())[:_MOST_ALERTS]
     ]
 
 

@@ -64,9 +64,10 @@ def get_notification(name: Name, database: DatabaseDep, response: Response) -> N
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "notification", name)
         found = store.get(connection, name)
-        told = store.reported(connection, name)
+        reported = store.reported(connection, name)
         waiting = rounds.waiting(connection, database, found)
-    return _shown(NotificationDetail, found, database, told=len(told), waiting=waiting, alerts=alerts_of(told))
+    alerts = alerts_of(reported)
+    return _shown(NotificationDetail, found, database, told=len(reported), waiting=waiting, alerts=alerts)
 
 
 @router.admin(

@@ -125,8 +125,8 @@ def install(app: FastAPI) -> None:
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
         # FastAPI raises this error if it cannot read a body, and the error's cause has the reason.
         if error.status_code == HTTPStatus.BAD_REQUEST and (fault := _unreadable(error.__cause__)):
-            told = [{"field": "", "message": fault}]
-            unread = BodyNotJsonError(_named("", fault), hint=_READABLE, extensions={"errors": told})
+            errors = [{"field": "", "message": fault}]
+            unread = BodyNotJsonError(_named("", fault), hint=_READABLE, extensions={"errors": errors})
             return answer(unread, instance=request.url.path)
         kind = raised_by_framework(error.status_code)
         detail = f"{request.method} {request.url.path}" if issubclass(kind, _ABOUT_ADDRESS) else str(error.detail)

@@ -56,7 +56,7 @@ class Outcome:
     def of(cls, drafts: Sequence[Draft]) -> Outcome:
         return cls(
             [each.message for each in drafts],
-            [told for each in drafts for told in each.kept],
+            [problem for each in drafts for problem in each.kept],
             [gone for each in drafts for gone in each.gone],
         )
 
@@ -93,10 +93,10 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     if limited and budget <= 0:
         return replace(Outcome.of(free), waiting=len(wanted), failures_wait=True)
     sent = _limited(notification, limited, budget, facts.now)
-    told_of = Outcome.of([*free, *sent])
+    shown = Outcome.of([*free, *sent])
     written = Outcome.of([*free, *sent, *silent])
     return Outcome(
-        messages=told_of.messages,
+        messages=shown.messages,
         kept=[*recorded, *joined, *written.kept],
         gone=written.gone,
         counted=len(sent),
@@ -105,13 +105,13 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     )
 
 
-def _begins_anew(told: ReportedProblem, facts: Facts) -> bool:
+def _begins_anew(reported: ReportedProblem, facts: Facts) -> bool:
     """Returns whether a problem begins another alert: its severity has risen, or it is no longer acknowledged."""
-    problem = facts.open.get(told.problem_id)
+    problem = facts.open.get(reported.problem_id)
     if problem is None:
         return False
-    is_due_again = told.acknowledged_at is not None and told.problem_id not in facts.acknowledged
-    return is_due_again or RANKS[problem.severity] < RANKS[told.severity]
+    is_due_again = reported.acknowledged_at is not None and reported.problem_id not in facts.acknowledged
+    return is_due_again or RANKS[problem.severity] < RANKS[reported.severity]
 
 
 def _cause(problem: HealthProblem) -> str:
@@ -140,13 +140,13 @@ def _opened(
         began = known[-1].began_at if known else facts.now
         alert = known[-1].alert if known else messages.key(notification, problems[0].id, cause, began)
         new = [ReportedProblem.of(each, alert, cause, began) for each in problems]
-        was_told = sum(each.told_at is not None for each in known)
-        if len(known) - was_told + len(new) < was_told:
+        reported = sum(each.reported_at is not None for each in known)
+        if len(known) - reported + len(new) < reported:
             joined += new
             continue
         members = [each for each in known if each.alert == alert]
         message = messages.opened(notification, alert, [*problems, *_problems(members, facts)], began)
-        drafts.append(Draft(message, [replace(each, told_at=facts.now) for each in (*members, *new)]))
+        drafts.append(Draft(message, [replace(each, reported_at=facts.now) for each in (*members, *new)]))
     return joined, drafts
 
 
@@ -156,12 +156,12 @@ def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
         return []
     drafts = []
     for alert, members in by_alert(each for each in facts.reported if each.problem_id not in risen).items():
-        last = max((each.told_at for each in members if each.told_at), default=None)
+        last = max((each.reported_at for each in members if each.reported_at), default=None)
         problems = [each for each in _problems(members, facts) if each.id not in facts.acknowledged]
         if problems and last is not None and facts.now - last >= REPEAT:
             kind, severity = messages.identity(members)
             message = messages.opened(notification, alert, problems, members[0].began_at)
-            kept = [replace(each, told_at=facts.now) for each in members]
+            kept = [replace(each, reported_at=facts.now) for each in members]
             drafts.append(Draft(replace(message, kind=kind, severity=severity), kept))
     return drafts
 
@@ -174,9 +174,9 @@ def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft]
         new = [each for each in members if each.acknowledged_at is None and each.problem_id in facts.acknowledged]
         marked = [replace(each, acknowledged_at=facts.now) for each in new]
         standing = [each for each in members if each.problem_id in facts.open]
-        is_told = any(each.told_at for each in members)
+        is_reported = any(each.reported_at for each in members)
         if (
-            is_told
+            is_reported
             and marked
             and all(each.problem_id in facts.acknowledged for each in standing)
             and facts.target is Target.PAGERDUTY

@@ -99,7 +99,7 @@ def together(notification: Notification, drafts: Sequence[Draft], now: datetime)
     states = {part.state for part in parts}
     state = next(each for each in MessageState if each in states)
     alert = key(notification, _DIGEST, parts[0].key, now)
-    members = [told for each in drafts for told in each.kept]
+    members = [problem for each in drafts for problem in each.kept]
     entries = [
         Entry(
             part.headline,
@@ -120,7 +120,7 @@ def together(notification: Notification, drafts: Sequence[Draft], now: datetime)
         ended_at=now if state is MessageState.RESOLVED else None,
         link=notification.link or None,
     )
-    kept = [told.moved(alert, f"{_DIGEST} {told.cause}") for told in members]
+    kept = [each.moved(alert, f"{_DIGEST} {each.cause}") for each in members]
     return Draft(message, kept, [gone for each in drafts for gone in each.gone])
 
 

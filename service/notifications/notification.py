@@ -123,7 +123,7 @@ class ReportedProblem(Record):
     about_type: str
     name: str
     began_at: datetime  # When the alert began.
-    told_at: datetime | None = None
+    reported_at: datetime | None = None  # None if the problem joined the alert without another message.
     acknowledged_at: datetime | None = None
 
     @classmethod

@@ -12,7 +12,7 @@ from service.model.errors import NotificationNotFoundError
 from service.notifications.notification import Notification, ReportedProblem
 
 _n = schema.notifications
-_t = schema.told_problems
+_t = schema.reported_problems
 
 ANY = sa.select(_n.c.name).limit(1)
 """Selects a notification."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
-from service.outcome.read_share import Dear
+from service.outcome.read_share import CostlyTable
 from service.outcome.table_objective import TableObjective
 
 WEEK = timedelta(days=7)
@@ -24,7 +24,7 @@ class ObjectiveCheck:
 
     overhead: float
     missed: str | None = None
-    waiting: Dear | None = None
+    waiting: CostlyTable | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     are_merged = merges_files and not snapshot.num_buckets
     overhead = cost.overhead(merges_files=are_merged)
     missed = []
-    is_dear = settings.read_overhead is not None and overhead > settings.read_overhead
+    is_costly = settings.read_overhead is not None and overhead > settings.read_overhead
     kinds = (JobKind.COMPACTION, JobKind.CLUSTERING) if merges_files else (JobKind.COMPACTION,)
     # The objective is not missed if there are too few reads for a job, or if these reads may cost more.
     is_worth_it = any(objective.is_worth_it(kind, snapshot, now) for kind in kinds)
     waiting = objective.waiting(snapshot, now)
-    if is_dear and is_worth_it and waiting is None and not objective.reads.have_stopped:
+    if is_costly and is_worth_it and waiting is None and not objective.reads.have_stopped:
         jobs = "a compaction and a clustering" if are_merged else "a compaction"
         missed.append(
             f"a read costs {overhead:.2f} times what it would after {jobs}, {settings.read_overhead:g} allowed"

@@ -1,6 +1,6 @@
-"""The reads that may cost more than an objective allows. The price of a table is the work for each read that
-compactions would keep cheap. Tables with a high price wait for their compaction, as long as the reads of all tables
-that wait are few enough."""
+"""The reads that may cost more than an objective allows. The price of a table is the work for each read that regular
+compactions would keep cheap. Tables with a high price wait for their compaction, as long as the reads of all waiting
+tables are few enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Dear:
+class CostlyTable:
     """A table whose reads would cost more than allowed without a compaction. `price` is the number of seconds of work
     for each read that regular compactions keep cheap."""
 
@@ -28,24 +28,24 @@ class ReadShare:
     level are read. `may_wait` is the share of these reads that may cost more; None until a table of the level was
     decided about."""
 
-    def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[Dear] = ()) -> None:
+    def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[CostlyTable] = ()) -> None:
         self.level, self.reads_per_day = level, reads_per_day
         self.may_wait: float | None = None
         self._tables = {each.table_id: each for each in waiting}
         self._order = sorted(each._rank for each in self._tables.values())
         self._reads = [self._tables[table_id].reads_per_day for _, table_id in self._order]
 
-    def with_dearer(self, table: Dear) -> float:
+    def with_costlier(self, table: CostlyTable) -> float:
         """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
         place = bisect_left(self._order, table._rank)
-        dearer = sum(self._reads[:place]) + table.reads_per_day
+        costlier = sum(self._reads[:place]) + table.reads_per_day
         own = self._tables.get(table.table_id)
         if own is not None and own._rank < table._rank:
-            dearer -= own.reads_per_day
+            costlier -= own.reads_per_day
         # A table cannot be read more often than all together, but its reads may have become known only now.
-        return dearer / max(self.reads_per_day, dearer) if dearer > 0 else 0.0
+        return costlier / max(self.reads_per_day, costlier) if costlier > 0 else 0.0
 
-    def note(self, table_id: str, waiting: Dear | None) -> None:
+    def note(self, table_id: str, waiting: CostlyTable | None) -> None:
         """Notes that the table waits. If `waiting` is None, the table does not wait any more."""
         before = self._tables.pop(table_id, None)
         if before is not None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 
 from service.db import schema
-from service.outcome.read_share import Dear, ReadShare
+from service.outcome.read_share import CostlyTable, ReadShare
 
 _s = schema.objective_states
 
@@ -61,11 +61,11 @@ def displaced(engine: Engine) -> list[str]:
 
 
 def _read(connection: Connection, now: datetime) -> dict[str, ReadShare]:
-    waiting: defaultdict[str, list[Dear]] = defaultdict(list)
+    waiting: defaultdict[str, list[CostlyTable]] = defaultdict(list)
     totals: dict[str, float] = {}
     for level, table_id, reads, price in connection.execute(_READ, {"since": now - _KNOWN_FOR}):
         if table_id is None:
             totals[level] = reads
         else:
-            waiting[level].append(Dear(table_id, reads, price))
+            waiting[level].append(CostlyTable(table_id, reads, price))
     return {level: ReadShare(level, reads, waiting[level]) for level, reads in totals.items()}

@@ -10,7 +10,7 @@ from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.outcome.gain import Gain, gain_of
 from service.outcome.read_cost import ReadCost, ReadRates, ReadWork, read_cost
-from service.outcome.read_share import Dear, ReadShare
+from service.outcome.read_share import CostlyTable, ReadShare
 from service.outcome.reads import Reads
 from service.policies.objective import ObjectiveSettings
 
@@ -80,7 +80,7 @@ class TableObjective:
         overhead, most = self.cost_of_reads(snapshot).of_logs, self.settings.read_overhead or 1.0
         return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
 
-    def waiting(self, snapshot: TableSnapshot, now: datetime) -> Dear | None:
+    def waiting(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable | None:
         """Returns the table with its price if its logs wait, because the table and the waiting tables with a higher
         price have few enough reads (`of_reads`). After a day no table waits any more."""
         is_shared = self.share is not None and self.settings.read_overhead is not None
@@ -89,16 +89,16 @@ class TableObjective:
         if self.age(JobKind.COMPACTION, snapshot, now) >= UNREAD_FOR.total_seconds():
             return None
         found = self._rank(snapshot, now)
-        return found if self._share_with_dearer(found) <= 1 - (self.settings.of_reads or 1.0) else None
+        return found if self._share_with_costlier(found) <= 1 - (self.settings.of_reads or 1.0) else None
 
     def share_of_waiting(self, snapshot: TableSnapshot, now: datetime) -> float:
         """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
-        return self._share_with_dearer(self._rank(snapshot, now))
+        return self._share_with_costlier(self._rank(snapshot, now))
 
-    def _share_with_dearer(self, table: Dear) -> float:
-        return self.share.with_dearer(table) if self.share else 1.0
+    def _share_with_costlier(self, table: CostlyTable) -> float:
+        return self.share.with_costlier(table) if self.share else 1.0
 
-    def _rank(self, snapshot: TableSnapshot, now: datetime) -> Dear:
+    def _rank(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable:
         """Returns the table with its price: the work for each read, if a compaction ran whenever the limit is reached,
         and writers went on to commit as often as since the last compaction."""
         since, most = snapshot.since_compaction, self.settings.read_overhead or 1.0
@@ -109,4 +109,4 @@ class TableObjective:
         by_commit = max((overhead - 1) / commits, 1e-9)
         reads = self.reads.per_day / 86_400 * seconds_per_commit * max(1.0, (most - 1) / by_commit)
         work = self.work_seconds.get(JobKind.COMPACTION, self.lead_seconds)
-        return Dear(snapshot.table_id, self.reads.per_day, work / max(reads, 1e-9))
+        return CostlyTable(snapshot.table_id, self.reads.per_day, work / max(reads, 1e-9))

@@ -149,11 +149,11 @@ class AcceptErrors:
     SECONDS = 60.0
 
     def __init__(self) -> None:
-        self._told_at: float | None = None
+        self._logged_at: float | None = None
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "accept" not in context["message"]:
             loop.default_exception_handler(context)
-        elif self._told_at is None or loop.time() - self._told_at >= self.SECONDS:
-            self._told_at = loop.time()
+        elif self._logged_at is None or loop.time() - self._logged_at >= self.SECONDS:
+            self._logged_at = loop.time()
             log.error("Connections cannot be accepted: %s", context.get("exception"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from service.outcome.read_share import Dear, ReadShare
+from service.outcome.read_share import CostlyTable, ReadShare
 from service.simulation.table_past import TablePast
 
 
@@ -23,7 +23,7 @@ class SimulatedShares:
             if share := self.by_id.get(each.id):
                 share.may_wait = 1 - (each.policy.objective.of_reads or 1.0)
 
-    def note(self, table_id: str, waiting: Dear | None) -> list[str]:
+    def note(self, table_id: str, waiting: CostlyTable | None) -> list[str]:
         """Notes whether the table waits. Returns the ids of the tables that can no longer wait because of this."""
         share = self.by_id[table_id]
         share.note(table_id, waiting)

@@ -15,7 +15,7 @@ from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.model.record import made
 from service.outcome.objective import check
-from service.outcome.read_share import Dear, ReadShare
+from service.outcome.read_share import CostlyTable, ReadShare
 from service.outcome.table_objective import TableObjective
 from service.policies.freeze import Freeze, next_start
 from service.queue.job import Job
@@ -266,7 +266,7 @@ class SimulatedTable:
         at, merges = moment(now), self.policy.clustering.enabled
         return not check(self._objective(at), self._snapshot(at), at, merges_files=merges).missed
 
-    def waiting(self, now: float) -> Dear | None:
+    def waiting(self, now: float) -> CostlyTable | None:
         """Returns the table with its price if it waits although its reads cost more than allowed; else None."""
         return self._objective(moment(now)).waiting(self._snapshot(moment(now)), moment(now))
 

@@ -106,7 +106,7 @@ def show(service: Connection, out: Output, name: Name) -> None:
         ("snoozed by", found["snoozed_because"]),
         ("last success", ago(found["last_success_at"])),
         ("messages", f"{found['sent_last_hour']} of {found['most_per_hour']} in the last hour"),
-        "told",
+        ("reported", found["told"]),
         "waiting",
         ("webhook", found["webhook_id"]),
     )
@@ -145,7 +145,7 @@ def snooze(
 def remove(service: Connection, out: Output, name: Name, *, yes: Yes = False) -> None:
     """Delete a notification and its messages. Prints what was deleted."""
     found = service.send(calls.get_notification(name))
-    arguments.confirm(f"Delete the notification {name}, which has told {found['told']} open problems?", yes=yes)
+    arguments.confirm(f"Delete the notification {name}, which has reported {found['told']} open problems?", yes=yes)
     service.send(calls.delete_notification(name))
     out.answer(found, f"Deleted {name}.")
 

@@ -35,7 +35,7 @@ from service.db.schema.delivery import delivery_attempts as delivery_attempts
 from service.db.schema.delivery import events as events
 from service.db.schema.delivery import notifications as notifications
 from service.db.schema.delivery import queues as queues
-from service.db.schema.delivery import told_problems as told_problems
+from service.db.schema.delivery import reported_problems as reported_problems
 from service.db.schema.delivery import webhooks as webhooks
 from service.db.schema.health import acknowledgements as acknowledgements
 from service.db.schema.health import problem_rounds as problem_rounds

@@ -155,7 +155,7 @@ notifications = sa.Table(
 )
 
 # The open problems that a notification has reported, each with the alert whose message named the problem.
-told_problems = sa.Table(
+reported_problems = sa.Table(
     "told_problems",
     metadata,
     sa.Column("notification", sa.String(64), sa.ForeignKey("notifications.name", ondelete="CASCADE"), primary_key=True),
@@ -169,6 +169,6 @@ told_problems = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("began_at", UtcDateTime, nullable=False),
     # Null if the problem was added to an alert without another message.
-    sa.Column("told_at", UtcDateTime),
+    sa.Column("told_at", UtcDateTime, key="reported_at"),
     sa.Column("acknowledged_at", UtcDateTime),
 )

@@ -28,7 +28,7 @@ class Target(StrEnum):
 
     @property
     def keeps_alerts(self) -> bool:
-        """True if the target keeps a list of open alerts, so that it must be told when each one ends."""
+        """True if the target keeps a list of open alerts, so that it needs a message when each one ends."""
         return self in (Target.PAGERDUTY, Target.ALERTMANAGER)
 
 

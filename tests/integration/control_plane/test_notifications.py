@@ -275,7 +275,7 @@ def test_further_tables_join_an_alert_which_is_sent_again_once_it_has_doubled(on
     assert third.key != first.key
 
 
-def test_a_problem_that_becomes_more_serious_is_told_again(on_call: OnCall) -> None:
+def test_a_problem_that_becomes_more_serious_is_reported_again(on_call: OnCall) -> None:
     on_call.put(Target.PAGERDUTY)
     on_call.open([a_problem(1)])
     [first] = on_call.run_round()
@@ -352,7 +352,7 @@ def test_a_snooze_holds_all_messages_and_then_tells_the_problems_that_remain(on_
     assert messages[0].entries[0].name == "orders_1"
 
 
-def test_in_quiet_hours_only_critical_problems_are_told(on_call: OnCall) -> None:
+def test_in_quiet_hours_only_critical_problems_are_reported(on_call: OnCall) -> None:
     window = Window(time(23), time(1))
     on_call.put(quiet_hours=(window,), time_zone="UTC")
     with reading(on_call.post.engine) as connection:
@@ -366,7 +366,7 @@ def test_in_quiet_hours_only_critical_problems_are_told(on_call: OnCall) -> None
     assert sorted(each.state for each in messages) == [FAILED, OPEN]
 
 
-def test_an_acknowledged_problem_is_not_told(on_call: OnCall) -> None:
+def test_an_acknowledged_problem_is_not_reported(on_call: OnCall) -> None:
     on_call.put()
     on_call.open([a_problem(1), a_problem(2)])
     with writing(on_call.post.engine) as connection:
@@ -378,7 +378,7 @@ def test_an_acknowledged_problem_is_not_told(on_call: OnCall) -> None:
     assert [each.count for each in on_call.run_round()] == [2]
 
 
-def test_a_problem_that_was_acknowledged_for_a_time_is_told_again_afterwards(on_call: OnCall) -> None:
+def test_a_problem_that_was_acknowledged_for_a_time_is_reported_again_afterwards(on_call: OnCall) -> None:
     on_call.put()
     on_call.open([a_problem(1)])
     [first] = on_call.run_round()

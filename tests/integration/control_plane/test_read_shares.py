@@ -61,7 +61,7 @@ def tables_of(service: Service, jobs: tuple[str, ...]) -> list[str]:
     return [service.job(each).table_id for each in jobs]
 
 
-def test_a_table_waits_until_one_that_is_dearer_to_keep_takes_its_place(service: Service, clock: FakeClock) -> None:
+def test_a_table_waits_until_one_that_costs_more_to_keep_takes_its_place(service: Service, clock: FakeClock) -> None:
     service.poll("b", commits=2)
     assert service.plan().jobs == ()
     decision = service.decision(COMPACTION, "b")
@@ -71,7 +71,7 @@ def test_a_table_waits_until_one_that_is_dearer_to_keep_takes_its_place(service:
     )
     with reading(service.engine) as connection:
         assert objective_store.missed(connection, clock()) == {}
-    # A dearer table has room only if b has none; a table that many read has none anyway.
+    # A costlier table has room only if b has none; a table that many read has none anyway.
     service.poll("c", commits=9)
     service.poll("a", commits=9)
     assert tables_of(service, service.plan().jobs) == ["a"]

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.contract import JobKind
 from service.outcome.objective import check
-from service.outcome.read_share import Dear, ReadShare
+from service.outcome.read_share import CostlyTable, ReadShare
 from service.outcome.reads import Reads, ReadSource
 from service.outcome.table_objective import TableObjective
 from service.policies.objective import ObjectiveSettings
@@ -33,54 +33,55 @@ COMPACTION = JobKind.COMPACTION
 LEVEL = "pattern *"
 
 
-def dear(table_id: str, reads: float, price: float) -> Dear:
-    return Dear(table_id, reads, price)
+def costly(table_id: str, reads: float, price: float) -> CostlyTable:
+    return CostlyTable(table_id, reads, price)
 
 
 def test_the_reads_of_a_table_are_added_to_those_of_waiting_tables_with_a_higher_cost() -> None:
-    share = ReadShare(LEVEL, 100.0, [dear("a", 2.0, 9.0), dear("b", 3.0, 5.0), dear("c", 4.0, 1.0)])
-    assert share.with_dearer(dear("d", 1.0, 7.0)) == pytest.approx(0.03)
-    assert share.with_dearer(dear("d", 1.0, 0.5)) == pytest.approx(0.10)
+    share = ReadShare(LEVEL, 100.0, [costly("a", 2.0, 9.0), costly("b", 3.0, 5.0), costly("c", 4.0, 1.0)])
+    assert share.with_costlier(costly("d", 1.0, 7.0)) == pytest.approx(0.03)
+    assert share.with_costlier(costly("d", 1.0, 0.5)) == pytest.approx(0.10)
     # A table that waits itself counts once, wherever it is now.
-    assert share.with_dearer(dear("b", 3.0, 0.5)) == pytest.approx(0.09)
-    assert share.with_dearer(dear("b", 3.0, 99.0)) == pytest.approx(0.03)
+    assert share.with_costlier(costly("b", 3.0, 0.5)) == pytest.approx(0.09)
+    assert share.with_costlier(costly("b", 3.0, 99.0)) == pytest.approx(0.03)
     # No table has more than all reads, and one without reads has none of them.
-    assert ReadShare(LEVEL).with_dearer(dear("a", 5.0, 1.0)) == 1.0
-    assert ReadShare(LEVEL).with_dearer(dear("a", 0.0, 1.0)) == 0.0
+    assert ReadShare(LEVEL).with_costlier(costly("a", 5.0, 1.0)) == 1.0
+    assert ReadShare(LEVEL).with_costlier(costly("a", 0.0, 1.0)) == 0.0
 
 
 def test_tables_of_lower_cost_stop_waiting_if_tables_of_higher_cost_have_to_wait() -> None:
-    share = ReadShare(LEVEL, 100.0, [dear("a", 3.0, 2.0), dear("b", 2.0, 1.0), dear("x", 9.0, 0.5)])
+    share = ReadShare(LEVEL, 100.0, [costly("a", 3.0, 2.0), costly("b", 2.0, 1.0), costly("x", 9.0, 0.5)])
     assert share.displaced() == []
     share.may_wait = 0.05
     assert share.displaced() == ["x"]
     assert share.displaced() == []
-    share.note("c", dear("c", 2.0, 3.0))
+    share.note("c", costly("c", 2.0, 3.0))
     assert share.displaced() == ["b"]
     # A table that no longer fits is named once; a table with fewer reads may still wait.
     assert share.displaced() == []
-    share.note("d", dear("d", 0.0, 0.5))
+    share.note("d", costly("d", 0.0, 0.5))
     assert share.displaced() == []
     share.note("a", None)
-    assert share.with_dearer(dear("b", 2.0, 1.0)) == pytest.approx(0.04)
+    assert share.with_costlier(costly("b", 2.0, 1.0)) == pytest.approx(0.04)
 
 
 def test_the_share_is_the_same_whatever_was_noted_before() -> None:
     draw = Random(1)
     share = ReadShare(LEVEL, 1000.0)
-    kept: dict[str, Dear] = {}
+    kept: dict[str, CostlyTable] = {}
     for _ in range(500):
         name = f"t{draw.randrange(30)}"
-        found = None if draw.random() < 0.3 else dear(name, draw.randrange(9), draw.randrange(5))
+        found = None if draw.random() < 0.3 else costly(name, draw.randrange(9), draw.randrange(5))
         share.note(name, found)
         kept.pop(name, None)
         if found:
             kept[name] = found
-        asked = dear(f"t{draw.randrange(40)}", 4.0, draw.randrange(5))
-        expected = ReadShare(LEVEL, 1000.0, kept.values()).with_dearer(asked)
+        asked = costly(f"t{draw.randrange(40)}", 4.0, draw.randrange(5))
+        expected = ReadShare(LEVEL, 1000.0, kept.values()).with_costlier(asked)
         others = [each for each in kept.values() if each.table_id != asked.table_id]
-        dearer = [each for each in others if (-each.price, each.table_id) < (-asked.price, asked.table_id)]
-        assert share.with_dearer(asked) == expected == pytest.approx((4 + sum(e.reads_per_day for e in dearer)) / 1000)
+        costlier = [each for each in others if (-each.price, each.table_id) < (-asked.price, asked.table_id)]
+        reads = 4 + sum(each.reads_per_day for each in costlier)
+        assert share.with_costlier(asked) == expected == pytest.approx(reads / 1000)
 
 
 def test_a_table_that_just_fits_stays() -> None:
@@ -89,14 +90,14 @@ def test_a_table_that_just_fits_stays() -> None:
         reads = [draw.random() for _ in range(draw.randrange(2, 9))]
         share = ReadShare(LEVEL, draw.uniform(10, 20))
         # The last table fits to the last digit.
-        tables = [dear(f"t{number}", each, 9.0 - number) for number, each in enumerate(reads)]
+        tables = [costly(f"t{number}", each, 9.0 - number) for number, each in enumerate(reads)]
         for each in tables:
-            share.may_wait = share.with_dearer(each)
+            share.may_wait = share.with_costlier(each)
             share.note(each.table_id, each)
         assert share.displaced() == []
 
 
-def shared(per_day: float = 3.0, *waiting: Dear, total: float = 100.0, **more: object) -> TriggerContext:
+def shared(per_day: float = 3.0, *waiting: CostlyTable, total: float = 100.0, **more: object) -> TriggerContext:
     """A table whose logs of an hour make reads cost too much, among tables that are read `total` times a day."""
     settings = ObjectiveSettings(read_overhead=1.2, of_reads=0.95, **more)  # type: ignore[arg-type]
     objective = TableObjective(
@@ -138,13 +139,13 @@ def test_a_table_that_many_read_is_compacted_at_its_limit_and_not_before() -> No
 
 
 def test_the_tables_that_wait_are_those_with_the_most_work_for_a_read() -> None:
-    dearest, cheapest = dear("x", 4.0, 1e9), dear("x", 4.0, 1e-9)
-    assert isinstance(compacts(logs(50, 5), shared(3.0, dearest)), Run)
+    costliest, cheapest = costly("x", 4.0, 1e9), costly("x", 4.0, 1e-9)
+    assert isinstance(compacts(logs(50, 5), shared(3.0, costliest)), Run)
     assert isinstance(compacts(logs(50, 5), shared(3.0, cheapest)), Skip)
 
 
-@pytest.mark.parametrize("dearer", ["fewer reads", "more commits", "larger logs", "slower jobs"])
-def test_work_for_a_read_grows_with_commits_and_seconds_and_falls_with_reads(dearer: str) -> None:
+@pytest.mark.parametrize("costlier", ["fewer reads", "more commits", "larger logs", "slower jobs"])
+def test_work_for_a_read_grows_with_commits_and_seconds_and_falls_with_reads(costlier: str) -> None:
     def price(per_day: float = 3.0, mib: int = 50, commits: int = 50, work: float = 2.0) -> float:
         given = shared(per_day).objective
         given = replace(given, work_seconds={COMPACTION: work})
@@ -158,13 +159,13 @@ def test_work_for_a_read_grows_with_commits_and_seconds_and_falls_with_reads(dea
         "larger logs": price(mib=100),
         "slower jobs": price(work=4.0),
     }
-    assert changed[dearer] > 1.5 * price()
+    assert changed[costlier] > 1.5 * price()
     # A compaction of two seconds is due every two commits, which take 0.4 of an hour.
     assert price() == pytest.approx(2.0 / (3.0 * 0.4 / 24), rel=0.01)
 
 
 def test_a_table_whose_writers_stop_has_its_turn_by_and_by() -> None:
-    other = dear("x", 4.0, 30.0)
+    other = costly("x", 4.0, 30.0)
     given = replace(shared(3.0, other), now=NOW)
     # At first there is a commit a minute, and then none.
     assert isinstance(compacts(logs(50, 60), given), Skip)
@@ -201,7 +202,7 @@ def test_reads_that_cannot_be_true_let_no_table_wait_for_ever(reads: float) -> N
     if reads > 0.1:
         assert isinstance(compacts(logs(50, 5), later), Run)
     # Beside such a table every other table waits for a day at most.
-    beside = shared(3.0, dear("x", reads, 1.0), total=max(100.0, reads))
+    beside = shared(3.0, costly("x", reads, 1.0), total=max(100.0, reads))
     assert isinstance(compacts(logs(50, 5), replace(beside, now=NOW + timedelta(days=1))), Run)
 
 
@@ -236,7 +237,7 @@ def test_a_simulation_compacts_those_tables_that_most_read() -> None:
 
 def test_a_simulation_compacts_a_table_at_once_that_has_to_make_room() -> None:
     def jobs_of_first(later: int) -> int:
-        """Returns the jobs of a table whose writers stop, before so many commits to a dearer one."""
+        """Returns the jobs of a table whose writers stop, before so many commits to a costlier one."""
         policy = Policy(objective=ObjectiveSettings(read_overhead=1.05, of_reads=0.95))
         policy = replace(policy, cleaning=CleaningSettings(enabled=False))
         rates, writes = (40.0, 30.0, 930.0), ((0, 40), (40_000, later), (0, 0))
