@@ -29,7 +29,7 @@ from jobs.lock_errors import TableLockedError
 
 logger = logging.getLogger(__name__)
 
-# This service holds the table's lock while it waits, so writers that need that lock wait as long.
+# Writers wait for the table's lock as long, because this service holds it meanwhile.
 WAIT_SECONDS = 30.0
 # For Flink the file expires after a minute. But a Flink job that was suspended in the midst of a commit completes this
 # commit without another look at its lock.

@@ -132,8 +132,7 @@ def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequ
 def deleted_from_base_files(
     table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], rows: DataFrame
 ) -> list[DeletedKey]:
-    """Returns, for copy-on-write, the keys that the base file before the stale write has and the base file of the stale
-    write lacks.
+    """Returns, for copy-on-write, the keys that the stale write's base file lacks and the base file before it has.
 
     `rows` are those of `copied`. If the replaced base file was already gone, the stale write has created a file group
     without a previous base file; `lost_deletes` handles that.
@@ -309,8 +308,7 @@ class _Copier:
         folder = _below(meta, meta.getTimelinePath())
         timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
         if self._table.version >= WITH_COMPLETION_TIMES and any(commit.write.is_archived for commit in commits):
-            # The completion time of a log's commit decides to which file slice the log belongs, so readers need the
-            # history.
+            # Readers find the file slice of a log by the completion time of its commit.
             self.copy(_below(meta, meta.getArchivePath()))
         names = meta.getInstantFileNameGenerator()
         for item in self._table.jvm.items(timeline.getInstantsAsStream()):

@@ -118,8 +118,7 @@ def in_buckets(examined: Examined) -> Iterator[Finding]:
 
 def _beside_config(examined: Examined, config: str, counts: Mapping[str, str]) -> Finding:
     """Returns the finding for misplaced rows beside a config whose commit never completed. A repair puts the rules
-    before the config in force again. By these rules, the rows of a writer that has followed the config are
-    misplaced."""
+    before the config in force again. Then the rows of a writer that has followed the config are misplaced."""
     table = examined.table
     earlier = hashing_config.rules_before(table, config)
     by = writers_of_misplaced(table, earlier[0], [each.path for each in examined.counted]) if earlier else []
