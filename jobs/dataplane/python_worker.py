@@ -7,7 +7,7 @@ import gc
 import sys
 import zipimport
 
-# The modules with the functions of tasks and of processes near the driver, which import all others.
+# The modules with the functions of tasks and of processes beside the driver, which import all others.
 MODULES = (
     "jobs.dataplane.compaction_job",
     "jobs.dataplane.rewrite_job",

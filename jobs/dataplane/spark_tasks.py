@@ -1,4 +1,4 @@
-"""Runs tasks of the Arrow data plane, on Spark or near the driver, and returns their results."""
+"""Runs tasks of the Arrow data plane, on Spark or in processes beside the driver, and returns their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark import TaskContext
 
 from jobs.contract import Problem
-from jobs.dataplane.near_processes import MOST_BYTES, MOST_PIECES, ProcessDiedError, run_near
+from jobs.dataplane.driver_processes import MOST_BYTES, MOST_PIECES, ProcessDiedError, run_beside_driver
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.errors import RefusedError
 from jobs.format.written_file import WrittenFile
@@ -50,7 +50,7 @@ def run_tasks(
     The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, different for each attempt at a task.
     The stage is a random number for each call. Otherwise a worker that was frozen, and goes on, could write over a file
     that the next attempt has committed for the same plan. Each piece is a task; if there are more pieces than cores,
-    `of_task` of them make one task. A few small pieces run in processes near the driver; `share` is the part of their
+    `of_task` of them make one task. A few small pieces run in processes beside the driver; `share` is the part of their
     bytes that the function reads. `what` names the step in errors. Raises HudiError for any exception of the function.
     """
     if not pieces:
@@ -62,7 +62,7 @@ def run_tasks(
         context.watch_bytes(lambda: sum(done))
         given = [(function, *arguments, f"{number}-{stage}-0") for number, (arguments, _) in enumerate(pieces)]
         try:
-            found = run_near(_listed, given, context.checkpoint, lambda number: done.append(sizes[number]))
+            found = run_beside_driver(_listed, given, context.checkpoint, lambda number: done.append(sizes[number]))
         except ProcessDiedError:
             logger.warning("%s: a process has died, so Spark does it", what)
         else:

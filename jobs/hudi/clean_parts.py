@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.hudi import janino, looked_partition
+from jobs.hudi import janino, planned_partition
 from jobs.hudi.java_view import JavaView
 
 _IMPORTS = """
@@ -86,8 +86,8 @@ public class CleanParts {
   private List latest;
   private boolean isLast;
 
-  // Decides which partitions will be looked at, and which instant is retained. A part has at most `mostFiles` files,
-  // unless one file group has more. About `mostListed` files are listed at once, unless one partition has more.
+  // Chooses the partitions to examine, and the instant to retain. A part has at most `mostFiles` files, unless one file
+  // group has more. About `mostListed` files are listed at once, unless one partition has more.
   public CleanParts(HoodieEngineContext context, HoodieWriteConfig config, HoodieTable table, int mostFiles,
                     int mostListed) throws IOException {
     this.context = context;
@@ -151,7 +151,7 @@ public class CleanParts {
   private boolean add(final CleanPlanner planner, final SyncableFileSystemView view) {
     SerializableFunction look = new SerializableFunction() {
       public Object apply(Object partition) throws Exception {
-        return new LookedPartition(planner.getDeletePaths((String) partition, earliest), view, (String) partition);
+        return new PlannedPartition(planner.getDeletePaths((String) partition, earliest), view, (String) partition);
       }
     };
     long listed = 0;
@@ -165,15 +165,15 @@ public class CleanParts {
       List next = new ArrayList(partitions.subList(at, to));
       view.loadPartitions(next);
       for (Iterator each = context.map(next, look, next.size()).iterator(); each.hasNext();) {
-        LookedPartition looked = (LookedPartition) each.next();
-        listed += looked.listed;
+        PlannedPartition planned = (PlannedPartition) each.next();
+        listed += planned.listed;
         done++;
-        latest.addAll(looked.latest);
-        if (!take(looked)) {
+        latest.addAll(planned.latest);
+        if (!take(planned)) {
           isLast = false;
           return true;
         }
-        allListed += looked.listed;
+        allListed += planned.listed;
         taken = 0;
         at++;
       }
@@ -183,9 +183,9 @@ public class CleanParts {
   }
 
   // Returns false if files of this partition are left.
-  private boolean take(LookedPartition looked) {
-    List paths = looked.paths;
-    if (paths.size() <= taken && !looked.isDropped) {
+  private boolean take(PlannedPartition planned) {
+    List paths = planned.paths;
+    if (paths.size() <= taken && !planned.isDropped) {
       return true;
     }
     if (files >= mostFiles) {
@@ -193,7 +193,7 @@ public class CleanParts {
     }
     int end = taken;
     while (end < paths.size()) {
-      int next = looked.endOfGroup(end);
+      int next = planned.endOfGroup(end);
       if (end > taken && files + next - taken > mostFiles) {
         break;
       }
@@ -203,18 +203,18 @@ public class CleanParts {
       return false;
     }
     for (int number = taken; number < end; number++) {
-      bytes += looked.sizeOf(number);
+      bytes += planned.sizeOf(number);
     }
     if (end > taken) {
-      found.put(looked.partition, CleanerUtils.convertToHoodieCleanFileInfoList(paths.subList(taken, end)));
+      found.put(planned.partition, CleanerUtils.convertToHoodieCleanFileInfoList(paths.subList(taken, end)));
     }
     files += end - taken;
     taken = end;
     if (end < paths.size()) {
       return false;
     }
-    if (looked.isDropped) {
-      dropped.add(looked.partition);
+    if (planned.isDropped) {
+      dropped.add(planned.partition);
     }
     return true;
   }
@@ -278,6 +278,6 @@ public class CleanParts {
 
 def clean_parts(jvm: JavaView, *arguments: Any) -> Any:
     """Returns the Java object that plans a clean; its constructor says what the arguments are."""
-    source = _IMPORTS + looked_partition.IMPORTS + _SOURCE + looked_partition.SOURCE
+    source = _IMPORTS + planned_partition.IMPORTS + _SOURCE + planned_partition.SOURCE
     beside = jvm.java.org.apache.hudi.table.action.clean.CleanPlanner
     return janino.instance(jvm, source, "groundskeeper.CleanParts", *arguments, beside=beside)

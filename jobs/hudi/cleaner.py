@@ -13,7 +13,7 @@ from typing import Any
 from jobs.errors import JobError
 from jobs.format.plan_files import File
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import plan_firewall
+from jobs.hudi import plan_checks
 from jobs.hudi.clean_parts import clean_parts
 from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.client_part import ClientPart
@@ -34,7 +34,7 @@ class Cleaner(ClientPart):
         with self._table.reading() as reader:
             with translated("planning the clean"):
                 plan = self._plan(reader, most_files, before, done)
-            plan_firewall.check_cleans(self._table, plan)
+            plan_checks.check_cleans(self._table, plan)
         return plan
 
     def _plan(
@@ -128,7 +128,7 @@ class Cleaner(ClientPart):
 
     def execute_delegated(self) -> CleanSummary | None:
         """Checks the pending cleans, and executes them. Raises the errors of `check_cleans`."""
-        plan_firewall.check_cleans(self._table)
+        plan_checks.check_cleans(self._table)
         return self.execute()
 
     def _outdating(self) -> frozenset[Instant]:

@@ -14,7 +14,7 @@ from py4j.java_gateway import get_java_class
 from jobs.contract import Json, Problem
 from jobs.errors import JobError, refuse
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_firewall, write_stats
+from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_checks, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client_part import ClientPart, present_schema
@@ -143,7 +143,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         Hudi first rolls back files that another runner has written for the plan. The methods below take the returned
         object. Raises the errors of `check_compaction`.
         """
-        plan_firewall.check_compaction(self._table, instant)
+        plan_checks.check_compaction(self._table, instant)
         with continued(self._table, instant), translated("beginning the compaction"):
             self.start_heartbeat(instant)
             if self._table.indexes_of_keys:

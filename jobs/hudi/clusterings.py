@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from jobs.hudi import hashing_metadata, plan_firewall, write_stats
+from jobs.hudi import hashing_metadata, plan_checks, write_stats
 from jobs.hudi.clustering_groups import SORT_AND_SIZE, ClusteringGroups
 from jobs.hudi.indexes import require_state
 from jobs.hudi.jvm import translated
@@ -45,7 +45,7 @@ class Clusterings:
     def begin(self, instant: str) -> Any:
         """Starts to execute a plan, with a heartbeat, which Hudi's own runner does not send; the lock must be held. The
         methods below take the returned object. Raises the errors of `check_clustering`."""
-        plan_firewall.check_clustering(self._table, instant)
+        plan_checks.check_clustering(self._table, instant)
         with continued(self._table, instant), translated("beginning the clustering"):
             self._client.getHeartbeatClient().start(instant)
             return self._client.cluster(instant, False)

@@ -3,7 +3,7 @@ or for a pending instant of the job without the lock.
 
 `jobs.hudi.held_lock` says who holds a lock or an instant, and proves that it is still held. The table's clock
 (`jobs.hudi.instant_generators`), Hudi's storage (`jobs.hudi.held_storage`), its Parquet files (`jobs.hudi.held_files`)
-and the threads that share the work of another one (`jobs.hudi.near_threads`) ask here.
+and the threads that share the work of another one (`jobs.hudi.driver_threads`) ask here.
 """
 
 from __future__ import annotations

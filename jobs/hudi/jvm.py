@@ -16,12 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from jobs.errors import CommitLostError, FileMissingError, JobError
+from jobs.hudi.driver_engine import driver_engine
 from jobs.hudi.folder_reads import folder_reads
 from jobs.hudi.hashing_reads import hashing_reads
 from jobs.hudi.held_locks import LOST, LOST_INSTANT
 from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
-from jobs.hudi.near_engine import near_engine
 from jobs.hudi.storage_reads import storage_reads
 from jobs.lock_errors import LockLostError, TableLockedError
 from jobs.storage.refusal import refusal_in
@@ -96,10 +96,10 @@ class Jvm(JavaView):
 
     @cached_property
     def engine_context(self) -> Any:
-        """Hudi's engine of this session (`jobs.hudi.near_engine`)."""
+        """Hudi's engine of this session (`jobs.hudi.driver_engine`)."""
         # The engine keeps its own copy of Hadoop's options, so they are reduced before.
         self._slim_options()
-        return near_engine(self, self._session._jsc)
+        return driver_engine(self, self._session._jsc)
 
     @cached_property
     def reads(self) -> Any:

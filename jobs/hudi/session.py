@@ -170,7 +170,7 @@ def start_session(
     dropped_objects.remove_together(session)
     idle_jvm.let_cleaner_wait(session)
     prompt_answers.send_at_once(session)
-    task_numbers.begin_anywhere(session)
+    task_numbers.begin_at_random_numbers(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:

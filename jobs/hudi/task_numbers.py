@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Hudi reads both numbers of a log's name as integers of 32 bits (`FSUtils.getStageIdFromLogPath`). Attempts from
-# `1 << 30` on belong to `jobs.hudi.near_data`.
+# `1 << 30` on belong to `jobs.hudi.driver_data`.
 _FIRST, _MOST = 1 << 20, 1 << 29
 _SOURCE = """
 package groundskeeper;
@@ -47,7 +47,7 @@ public class TaskNumbers {
 """
 
 
-def begin_anywhere(session: SparkSession) -> None:
+def begin_at_random_numbers(session: SparkSession) -> None:
     """Lets the numbers of stages and attempts begin anew at random ones, once for each session."""
     spark: Any = session.sparkContext
     jvm = jvm_of(session)

@@ -14,7 +14,7 @@ from jobs.contract import (
 )
 from jobs.errors import refuse
 from jobs.format.stale_writes import hits
-from jobs.hudi import plan_firewall
+from jobs.hudi import plan_checks
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
@@ -129,7 +129,7 @@ def _execute_delegated(
         if others := sorted(unfinished(table) - set(found.ready)):
             refuse([_others_pending(others)])
         refuse(pending_cleans(table, consumers))
-        busy = writing_into(table, plan_firewall.dropped_by_pending_cleans(table))
+        busy = writing_into(table, plan_checks.dropped_by_pending_cleans(table))
         refuse([being_written(partition, instants) for partition, instants in busy.items()])
         for instant in found.ready:
             context.instant(instant)

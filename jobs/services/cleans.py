@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from jobs.errors import PlanTakenError, refuse
-from jobs.hudi import plan_firewall
+from jobs.hudi import plan_checks
 from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -127,7 +127,7 @@ class Cleans:
                 # Without a metadata table, rows of late files would reappear when the rollback of their instant is
                 # archived.
                 self.late_files += remove_all_late_files(table, client)
-            dropped = {*(plan.partitions if plan else ()), *plan_firewall.dropped_by_pending_cleans(table)}
+            dropped = {*(plan.partitions if plan else ()), *plan_checks.dropped_by_pending_cleans(table)}
             if not dropped and plan and not self._kept.consumers and plan.number_of_files <= _FEW_FILES:
                 with lock.held(context.checkpoint):
                     if client.cleaner.is_current(plan):
@@ -212,7 +212,7 @@ class Cleans:
                     plan = client.cleaner.plan(self._most_files, last)
                     dropped = {
                         *(plan.partitions if plan else ()),
-                        *plan_firewall.dropped_by_pending_cleans(table),
+                        *plan_checks.dropped_by_pending_cleans(table),
                     }
                     if not writing_into(table, dropped):
                         self._deletes(plan)

@@ -12,7 +12,7 @@ from typing import Any
 from jobs.clustering_refusals import PLAN_UNUSABLE
 from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import LeaseLostError, WritersActiveError, refuse
-from jobs.hudi import merging, plan_firewall
+from jobs.hudi import merging, plan_checks
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lent_lock import LENT_LOCK
 from jobs.hudi.lock import TableLock
@@ -51,7 +51,7 @@ def run(
     problems = _problems(table, order, looks_bucketed=looks_bucketed)
     if order.dry_run:
         found = delegated_plans.find(table, order, {CLUSTERING, REPLACE})
-        refusals = (*problems, *plan_firewall.unusable_of(table, found.ready))
+        refusals = (*problems, *plan_checks.unusable_of(table, found.ready))
         return Result(Outcome.SUCCEEDED, details=found.planned(ClusteringResult, refusals))
     refuse(problems)
     lock = TableLock(table, order.job_id)
@@ -140,7 +140,7 @@ class _Runner:
                 raise WritersActiveError(f"Still in flight: {names}.")
             if not writes:
                 # Hudi leaves a conflict to the writer, and a writer in single-writer mode looks for none.
-                plan_firewall.check_clustering(self.table, instant)
+                plan_checks.check_clustering(self.table, instant)
                 refuse(repeated_file_ids.of_kafka_connect(self.table, read))
                 client.clusterings.present_schema(begun)
             return not writes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobs.contract import Problem
-from jobs.hudi import plan_firewall
+from jobs.hudi import plan_checks
 from jobs.hudi.plans import held_by_plans
 from jobs.hudi.records import FileSlice
 from jobs.hudi.table import HudiTable
@@ -37,4 +37,4 @@ class Held:
 
     def refusals(self, table: HudiTable) -> list[Problem]:
         """Returns the refusal if no slice is free and none of the pending plans can be executed."""
-        return plan_firewall.unusable_of(table, self.plans) if self.plans and not self.free else []
+        return plan_checks.unusable_of(table, self.plans) if self.plans and not self.free else []

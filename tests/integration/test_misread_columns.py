@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
 from jobs.format.schema_history import SchemaHistory
-from jobs.hudi import plan_firewall
+from jobs.hudi import plan_checks
 from jobs.protocol import preflight
 from tests.integration import tables
 from tests.integration.run import run_job
@@ -40,7 +40,7 @@ def found(spark: SparkSession, base: Path, kind: str = "audit", index: Any = IND
 def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets jobs rewrite files with old columns, as they did before they knew of schema on read."""
     monkeypatch.setattr(preflight, "columns_changed", lambda *_: [])
-    monkeypatch.setattr(plan_firewall, "history_of", lambda _: SchemaHistory())
+    monkeypatch.setattr(plan_checks, "history_of", lambda _: SchemaHistory())
 
 
 def test_renamed_columns_without_values_are_found(
@@ -204,7 +204,7 @@ def test_renamed_columns_that_a_compaction_without_schema_on_read_has_lost_are_f
     altering(spark, base, RENAME)()
     tables.upsert(tables.rows(spark, 0, 40, ts=1).withColumnRenamed("city", "town"), base, options)
     monkeypatch.setattr(preflight, "of_forgotten_columns", lambda *_: [])
-    monkeypatch.setattr(plan_firewall, "forgotten_changes", lambda _: {})
+    monkeypatch.setattr(plan_checks, "forgotten_changes", lambda _: {})
     run_job(spark, base, "compaction", index=INDEX)
     assert found(spark, base).keys() == {GONE}
 

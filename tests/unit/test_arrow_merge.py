@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.dataplane.compacted_file import CompactedFile
-from jobs.dataplane.near_processes import MOST_BYTES
+from jobs.dataplane.driver_processes import MOST_BYTES
 from jobs.dataplane.slice_merge import MergeCounts, SliceFiles
 from jobs.protocol.arrow_merge import columns_with_default, of_schema, reasons_against_plan, slices_of
 

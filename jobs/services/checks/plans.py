@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.hudi import plan_firewall
+from jobs.hudi import plan_checks
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.kinds.results import Cure
 from jobs.problems.plans import PLAN_UNUSABLE
@@ -23,7 +23,7 @@ _MOST = 100
 def unusable(examined: Examined) -> Iterator[Finding]:
     """Finds plans that cannot be read, whose files are gone, or whose file groups were replaced (Hudi #10964,
     #7035); and clusterings of a table with a simple bucket index."""
-    found = list(islice(plan_firewall.unusable(examined.table), _MOST))
+    found = list(islice(plan_checks.unusable(examined.table), _MOST))
     yield from _of_buckets(examined.table, {plan.instant for plan, _ in found})
     for plan, problems in found:
         is_compaction = plan.action in COMPACTION_ACTIONS

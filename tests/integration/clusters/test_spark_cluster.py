@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import BucketIndex
-from jobs.dataplane.near_processes import MOST_PIECES
+from jobs.dataplane.driver_processes import MOST_PIECES
 from service.queue.worker import ALIVE
 from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind, listing

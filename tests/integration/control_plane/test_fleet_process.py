@@ -62,7 +62,7 @@ def _forked_from_an_import() -> None:
     """Lets the processes be forked from a server process that has imported the service, as a service does, because each
     import takes three CPU seconds. The server process of earlier tests has not imported the service. The fixture
     forgets that server without ending it, because its end would wait for its children, such as those of
-    `near_processes`."""
+    `driver_processes`."""
     forkserver._forkserver.__init__()  # type: ignore[attr-defined]
     reader_pool.preload(fleet_process.__name__, __name__)
 

@@ -12,7 +12,7 @@ import org.apache.hudi.common.util.collection.Pair;
 
 SOURCE = """
 // The deletable files of one partition, file group by file group, and what the planner has listed for that.
-class LookedPartition {
+class PlannedPartition {
   final String partition;
   final boolean isDropped;
   final List paths;
@@ -21,7 +21,7 @@ class LookedPartition {
   private final Map sizes = new HashMap();
   private final Map groups = new HashMap();
 
-  LookedPartition(Pair deletable, SyncableFileSystemView view, String partition) {
+  PlannedPartition(Pair deletable, SyncableFileSystemView view, String partition) {
     this.partition = partition;
     isDropped = ((Boolean) deletable.getLeft()).booleanValue();
     paths = (List) deletable.getRight();

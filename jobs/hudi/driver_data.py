@@ -1,6 +1,6 @@
 """Subclasses of Spark's `JavaRDD` and `JavaPairRDD` for a few values in the driver, which it processes itself. Hudi
 1.2.0 writes mostly one record of a few hundred bytes to its metadata table, but takes two Spark jobs for that, with a
-shuffle and a broadcast each. `NearData` runs the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the
+shuffle and a broadcast each. `DriverData` runs the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the
 calling thread; it also holds the statuses of files that are written already. All other methods are Spark's, on an RDD
 of the same values."""
 
@@ -39,13 +39,13 @@ import scala.reflect.ClassTag$;
 """
 
 SOURCE = """
-class NearParts {
+class DriverParts {
   final JavaSparkContext spark;
   // One list for each partition of the RDD.
   final List parts;
   private RDD same;
 
-  NearParts(JavaSparkContext spark, List parts) {
+  DriverParts(JavaSparkContext spark, List parts) {
     this.spark = spark;
     this.parts = parts;
   }
@@ -93,38 +93,38 @@ class NearParts {
   }
 }
 
-class NearData extends JavaRDD {
+class DriverData extends JavaRDD {
   private static final int FIRST_ATTEMPT = 1 << 30;
 
-  private final transient NearParts near;
+  private final transient DriverParts own;
   // Whether these are the statuses of written files. If Spark were asked for them again, it would write other files.
   private final boolean isWritten;
 
-  NearData(NearParts near, boolean isWritten) {
+  DriverData(DriverParts own, boolean isWritten) {
     super(null, ClassTag$.MODULE$.Object());
-    this.near = near;
+    this.own = own;
     this.isWritten = isWritten;
   }
 
-  static NearData of(JavaSparkContext spark, List values) {
-    return new NearData(new NearParts(spark, Collections.singletonList(values)), false);
+  static DriverData of(JavaSparkContext spark, List values) {
+    return new DriverData(new DriverParts(spark, Collections.singletonList(values)), false);
   }
 
-  static NearData none(JavaSparkContext spark) {
-    return new NearData(new NearParts(spark, Collections.emptyList()), false);
+  static DriverData none(JavaSparkContext spark) {
+    return new DriverData(new DriverParts(spark, Collections.emptyList()), false);
   }
 
   public RDD rdd() {
-    return near.rdd();
+    return own.rdd();
   }
 
   public SparkContext context() {
-    return near.spark.sc();
+    return own.spark.sc();
   }
 
   // Spark would examine the byte code of the function's class, which takes milliseconds.
   public JavaRDD map(Function function) {
-    return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten);
+    return new DriverData(new DriverParts(own.spark, own.mapped(function, null)), isWritten);
   }
 
   public JavaRDD flatMap(FlatMapFunction function) {
@@ -133,32 +133,32 @@ class NearData extends JavaRDD {
     }
     List found = new ArrayList();
     try {
-      for (Iterator each = near.values().iterator(); each.hasNext();) {
+      for (Iterator each = own.values().iterator(); each.hasNext();) {
         for (Iterator value = function.call(each.next()); value.hasNext();) {
           found.add(value.next());
         }
       }
     } catch (Exception e) {
-      throw NearParts.failed(e);
+      throw DriverParts.failed(e);
     }
-    return new NearData(new NearParts(near.spark, Collections.singletonList(found)), true);
+    return new DriverData(new DriverParts(own.spark, Collections.singletonList(found)), true);
   }
 
   public JavaPairRDD mapToPair(PairFunction function) {
-    return new NearPairs(new NearParts(near.spark, near.mapped(null, function)));
+    return new DriverPairs(new DriverParts(own.spark, own.mapped(null, function)));
   }
 
   public JavaRDD union(JavaRDD other) {
-    if (near.parts.isEmpty()) {
+    if (own.parts.isEmpty()) {
       return other;
     }
-    if (!(other instanceof NearData)) {
+    if (!(other instanceof DriverData)) {
       return super.union(other);
     }
-    NearData more = (NearData) other;
-    List parts = new ArrayList(near.parts);
-    parts.addAll(more.near.parts);
-    return new NearData(new NearParts(near.spark, parts), isWritten && more.isWritten);
+    DriverData more = (DriverData) other;
+    List parts = new ArrayList(own.parts);
+    parts.addAll(more.own.parts);
+    return new DriverData(new DriverParts(own.spark, parts), isWritten && more.isWritten);
   }
 
   // Hudi names files by the attempt at a task, which must be unique. Spark's own numbers are smaller (`task_numbers`).
@@ -166,29 +166,29 @@ class NearData extends JavaRDD {
     BlockManager blocks = SparkEnv.get().blockManager();
     TaskContext before = TaskContext.get();
     List found = new ArrayList();
-    for (int number = 0; number < near.parts.size(); number++) {
+    for (int number = 0; number < own.parts.size(); number++) {
       int attempt = FIRST_ATTEMPT + ThreadLocalRandom.current().nextInt(FIRST_ATTEMPT);
       TaskContextImpl task = new TaskContextImpl(
-          0, 0, number, attempt, 0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1,
+          0, 0, number, attempt, 0, own.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1,
           Map$.MODULE$.empty());
       // The block manager needs a registered task to read a broadcast.
       blocks.registerTask(attempt);
       TaskContext$.MODULE$.setTaskContext(task);
       try {
-        List part = (List) near.parts.get(number);
+        List part = (List) own.parts.get(number);
         Iterator written = (Iterator) function.call(Integer.valueOf(number), part.iterator());
         while (written.hasNext()) {
           found.add(written.next());
         }
       } catch (Exception e) {
-        throw NearParts.failed(e);
+        throw DriverParts.failed(e);
       } finally {
         task.markTaskCompleted(Option$.MODULE$.empty());
         TaskContext$.MODULE$.setTaskContext(before);
         blocks.releaseAllLocksForTask(attempt);
       }
     }
-    return new NearData(new NearParts(near.spark, Collections.singletonList(found)), true);
+    return new DriverData(new DriverParts(own.spark, Collections.singletonList(found)), true);
   }
 
   public JavaRDD persist(StorageLevel level) {
@@ -213,37 +213,37 @@ class NearData extends JavaRDD {
   }
 
   public int getNumPartitions() {
-    return near.parts.size();
+    return own.parts.size();
   }
 
   public List collect() {
-    return near.values();
+    return own.values();
   }
 
   public long count() {
-    return near.values().size();
+    return own.values().size();
   }
 
   public boolean isEmpty() {
-    return near.values().isEmpty();
+    return own.values().isEmpty();
   }
 }
 
-class NearPairs extends JavaPairRDD {
-  private final transient NearParts near;
+class DriverPairs extends JavaPairRDD {
+  private final transient DriverParts own;
 
-  NearPairs(NearParts near) {
-    super(near.spark.emptyRDD().rdd(), ClassTag$.MODULE$.Object(), ClassTag$.MODULE$.Object());
-    this.near = near;
+  DriverPairs(DriverParts own) {
+    super(own.spark.emptyRDD().rdd(), ClassTag$.MODULE$.Object(), ClassTag$.MODULE$.Object());
+    this.own = own;
   }
 
   public RDD rdd() {
-    return near.rdd();
+    return own.rdd();
   }
 
   public Map countByKey() {
     Map found = new LinkedHashMap();
-    for (Iterator each = near.values().iterator(); each.hasNext();) {
+    for (Iterator each = own.values().iterator(); each.hasNext();) {
       Object key = ((Tuple2) each.next())._1();
       Long count = (Long) found.get(key);
       found.put(key, Long.valueOf(count == null ? 1L : count.longValue() + 1L));
@@ -252,7 +252,7 @@ class NearPairs extends JavaPairRDD {
   }
 
   public JavaPairRDD partitionBy(Partitioner partitioner) {
-    return new NearPairs(new NearParts(near.spark, parted(partitioner)));
+    return new DriverPairs(new DriverParts(own.spark, parted(partitioner)));
   }
 
   public JavaPairRDD repartitionAndSortWithinPartitions(Partitioner partitioner, Comparator order) {
@@ -260,7 +260,7 @@ class NearPairs extends JavaPairRDD {
     for (Iterator each = parts.iterator(); each.hasNext();) {
       Collections.sort((List) each.next(), new ByKey(order));
     }
-    return new NearPairs(new NearParts(near.spark, parts));
+    return new DriverPairs(new DriverParts(own.spark, parts));
   }
 
   private List parted(Partitioner partitioner) {
@@ -268,7 +268,7 @@ class NearPairs extends JavaPairRDD {
     for (int number = 0; number < partitioner.numPartitions(); number++) {
       parts.add(new ArrayList());
     }
-    for (Iterator each = near.values().iterator(); each.hasNext();) {
+    for (Iterator each = own.values().iterator(); each.hasNext();) {
       Tuple2 pair = (Tuple2) each.next();
       ((List) parts.get(partitioner.getPartition(pair._1()))).add(pair);
     }
@@ -276,7 +276,7 @@ class NearPairs extends JavaPairRDD {
   }
 
   public JavaRDD map(Function function) {
-    return new NearData(new NearParts(near.spark, near.mapped(function, null)), false);
+    return new DriverData(new DriverParts(own.spark, own.mapped(function, null)), false);
   }
 }
 

@@ -12,19 +12,19 @@ import java.util.concurrent.TimeUnit;
 """
 
 SOURCE = """
-abstract class NearWork {
+abstract class DriverWork {
   abstract Object of(Object value) throws Exception;
 }
 
 // Does work for each of a few values in the calling thread, and for each of some more in threads that all slots share.
-class NearThreads implements ThreadFactory {
+class DriverThreads implements ThreadFactory {
   private static final long IDLE_SECONDS = 60;
 
   private final int few;
   private final int most;
   private final ThreadPoolExecutor pool;
 
-  NearThreads(int few, int most) {
+  DriverThreads(int few, int most) {
     this.few = few;
     this.most = most;
     pool = new ThreadPoolExecutor(few, few, IDLE_SECONDS, TimeUnit.SECONDS, new LinkedBlockingQueue(), this);
@@ -32,7 +32,7 @@ class NearThreads implements ThreadFactory {
   }
 
   public Thread newThread(Runnable task) {
-    Thread thread = new Thread(task, "groundskeeper near");
+    Thread thread = new Thread(task, "groundskeeper driver");
     thread.setDaemon(true);
     return thread;
   }
@@ -42,24 +42,24 @@ class NearThreads implements ThreadFactory {
   }
 
   // Returns what the work gives for each value, in their order. When it returns or raises, no thread works on them.
-  List done(List data, NearWork work) {
+  List done(List data, DriverWork work) {
     return data.size() <= few ? here(data, work) : shared(data, work);
   }
 
-  private static List here(List data, NearWork work) {
+  private static List here(List data, DriverWork work) {
     List found = new ArrayList();
     for (Iterator each = data.iterator(); each.hasNext();) {
       try {
         found.add(work.of(each.next()));
       } catch (Exception e) {
-        throw NearParts.failed(e);
+        throw DriverParts.failed(e);
       }
     }
     return found;
   }
 
   // Divides the values into lists, and returns what the work gives for each of these lists.
-  List doneInParts(List data, NearWork work) {
+  List doneInParts(List data, DriverWork work) {
     List parts = new ArrayList();
     for (int number = 0; number < data.size(); number++) {
       if (number < few) {
@@ -70,7 +70,7 @@ class NearThreads implements ThreadFactory {
     return data.size() <= few ? here(Collections.singletonList(data), work) : shared(parts, work);
   }
 
-  private List shared(List data, final NearWork work) {
+  private List shared(List data, final DriverWork work) {
     // A thread works under the lock of the calling thread.
     final HeldLock held = HeldLock.current();
     List asked = new ArrayList();
@@ -111,7 +111,7 @@ class NearThreads implements ThreadFactory {
       throw (Error) failure;
     }
     if (failure != null) {
-      throw NearParts.failed((Exception) failure);
+      throw DriverParts.failed((Exception) failure);
     }
     return found;
   }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.dataplane.near_processes import ProcessDiedError, run_near
+from jobs.dataplane.driver_processes import ProcessDiedError, run_beside_driver
 from jobs.errors import CancelledError, HudiError
 from jobs.storage_errors import StorageFullError
 
@@ -44,26 +44,27 @@ def go_on() -> None:
 
 def test_results_come_in_the_order_of_the_pieces_from_other_processes() -> None:
     done: list[int] = []
-    assert run_near(square, [(number,) for number in range(20)], go_on, done.append) == [n * n for n in range(20)]
+    found = run_beside_driver(square, [(number,) for number in range(20)], go_on, done.append)
+    assert found == [number * number for number in range(20)]
     assert sorted(done) == list(range(20))
-    assert os.getpid() not in run_near(os.getpid, [(), ()], go_on)
+    assert os.getpid() not in run_beside_driver(os.getpid, [(), ()], go_on)
 
 
 def test_an_exception_of_the_function_becomes_an_error_with_its_text() -> None:
     with pytest.raises(HudiError, match="RuntimeError: not 3"):
-        run_near(fail, [(3,)], go_on)
+        run_beside_driver(fail, [(3,)], go_on)
 
 
 def test_a_full_disk_is_told_as_such() -> None:
     with pytest.raises(StorageFullError, match="No space left") as failed:
-        run_near(write_to_full_disk, [()], go_on)
+        run_beside_driver(write_to_full_disk, [()], go_on)
     assert not failed.value.problem().retriable
 
 
 def test_after_a_process_has_died_there_are_new_ones() -> None:
     with pytest.raises(ProcessDiedError):
-        run_near(exit_process, [(9,)], go_on)
-    assert run_near(square, [(5,)], go_on) == [25]
+        run_beside_driver(exit_process, [(9,)], go_on)
+    assert run_beside_driver(square, [(5,)], go_on) == [25]
 
 
 def test_a_cancelled_run_ends_when_no_process_writes_any_more(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_a_cancelled_run_ends_when_no_process_writes_any_more(tmp_path: Path) ->
             raise CancelledError
 
     with pytest.raises(CancelledError):
-        run_near(write_slowly, [(tmp_path / str(number),) for number in range(50)], checkpoint)
+        run_beside_driver(write_slowly, [(tmp_path / str(number),) for number in range(50)], checkpoint)
     written = len(list(tmp_path.iterdir()))
     assert 0 < written < 50
     time.sleep(1.2)
@@ -83,9 +84,9 @@ def test_a_cancelled_run_ends_when_no_process_writes_any_more(tmp_path: Path) ->
 
 def test_the_processes_end_with_the_worker_that_is_killed() -> None:
     script = (
-        "import os, signal\nfrom jobs.dataplane.near_processes import run_near\n"
+        "import os, signal\nfrom jobs.dataplane.driver_processes import run_beside_driver\n"
         "if __name__ == '__main__':\n"
-        "    print(*run_near(os.getpid, [()] * 4, lambda: None), flush=True)\n"
+        "    print(*run_beside_driver(os.getpid, [()] * 4, lambda: None), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)

@@ -2,7 +2,7 @@
 
 A compaction begins with the RDD that will write its files, and with a broadcast for its readers (`HoodieCompactor`,
 Hudi 1.2.0). Arrow then writes the files instead, so nobody asks for that RDD, but creating it would take as much CPU as
-the commit. `LaterData` only records the steps from the operations of a plan to the statuses of the files.
+the commit. `LazyData` only records the steps from the operations of a plan to the statuses of the files.
 """
 
 IMPORTS = """
@@ -16,24 +16,24 @@ import org.apache.hudi.common.table.HoodieTableMetaClient;
 
 SOURCE = """
 // How to create a `JavaRDDLike`: from the list `argument`, or by one call of a method of `source`.
-class LaterStep {
+class LazyStep {
   final JavaSparkContext spark;
-  private final LaterStep source;
+  private final LazyStep source;
   private final Object argument;
   final int parts;
   // The data whose RDD this step creates, if Spark persists it.
-  LaterData owner;
+  LazyData owner;
   private Object made;
 
-  LaterStep(JavaSparkContext spark, LaterStep source, Object argument, int parts) {
+  LazyStep(JavaSparkContext spark, LazyStep source, Object argument, int parts) {
     this.spark = spark;
     this.source = source;
     this.argument = argument;
     this.parts = parts;
   }
 
-  LaterStep then(Object argument, int parts) {
-    return new LaterStep(spark, this, argument, parts);
+  LazyStep then(Object argument, int parts) {
+    return new LazyStep(spark, this, argument, parts);
   }
 
   synchronized boolean isMade() {
@@ -68,16 +68,16 @@ class LaterStep {
   }
 }
 
-class LaterData extends JavaRDD {
+class LazyData extends JavaRDD {
   private static final AtomicInteger IDS = new AtomicInteger(-1);
 
-  private transient LaterStep step;
+  private transient LazyStep step;
   // No RDD of Spark has this id.
   private final int id = IDS.decrementAndGet();
-  private transient NearEngine engine;
+  private transient DriverEngine engine;
   private transient HoodieDataCacheKey key;
 
-  LaterData(NearEngine engine, LaterStep step) {
+  LazyData(DriverEngine engine, LazyStep step) {
     super(null, ClassTag$.MODULE$.Object());
     this.engine = engine;
     this.step = step;
@@ -117,27 +117,27 @@ class LaterData extends JavaRDD {
   }
 
   public JavaRDD map(Function function) {
-    return new LaterData(engine, step.then(function, step.parts));
+    return new LazyData(engine, step.then(function, step.parts));
   }
 
   public JavaRDD flatMap(FlatMapFunction function) {
-    return new LaterData(engine, step.then(function, step.parts));
+    return new LazyData(engine, step.then(function, step.parts));
   }
 
   public JavaPairRDD mapToPair(PairFunction function) {
-    return new LaterPairs(engine, step.then(function, step.parts));
+    return new LazyPairs(engine, step.then(function, step.parts));
   }
 
   public JavaRDD union(JavaRDD other) {
-    return other instanceof NearData && other.getNumPartitions() == 0 ? this : super.union(other);
+    return other instanceof DriverData && other.getNumPartitions() == 0 ? this : super.union(other);
   }
 }
 
-class LaterPairs extends JavaPairRDD {
-  private final transient NearEngine engine;
-  private final transient LaterStep step;
+class LazyPairs extends JavaPairRDD {
+  private final transient DriverEngine engine;
+  private final transient LazyStep step;
 
-  LaterPairs(NearEngine engine, LaterStep step) {
+  LazyPairs(DriverEngine engine, LazyStep step) {
     super(step.spark.emptyRDD().rdd(), ClassTag$.MODULE$.Object(), ClassTag$.MODULE$.Object());
     this.engine = engine;
     this.step = step;
@@ -148,22 +148,22 @@ class LaterPairs extends JavaPairRDD {
   }
 
   public JavaPairRDD partitionBy(Partitioner partitioner) {
-    return new LaterPairs(engine, step.then(partitioner, partitioner.numPartitions()));
+    return new LazyPairs(engine, step.then(partitioner, partitioner.numPartitions()));
   }
 
   public JavaRDD map(Function function) {
-    return new LaterData(engine, step.then(function, step.parts));
+    return new LazyData(engine, step.then(function, step.parts));
   }
 }
 
 // Executors get the object of Hudi. Janino makes private methods static and renames them, so that `made` would lock the
 // class, and nobody would find `writeReplace`.
-class LaterReaders implements ReaderContextFactory {
-  private final transient NearEngine engine;
+class LazyReaders implements ReaderContextFactory {
+  private final transient DriverEngine engine;
   private final transient HoodieTableMetaClient meta;
   private transient ReaderContextFactory made;
 
-  LaterReaders(NearEngine engine, HoodieTableMetaClient meta) {
+  LazyReaders(DriverEngine engine, HoodieTableMetaClient meta) {
     this.engine = engine;
     this.meta = meta;
   }

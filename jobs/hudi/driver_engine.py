@@ -1,14 +1,14 @@
 """Hudi's engine for Spark, changed to do small work in the driver instead of Spark jobs. Hudi 1.2.0 lists folders,
 plans, deletes markers and files by Spark jobs, mostly of one task. Each job takes 10 to 20 ms and as much CPU time, and
-only the smallest part of that is the work itself. `NearEngine` runs functions over short lists in the calling thread,
+only the smallest part of that is the work itself. `DriverEngine` runs functions over short lists in the calling thread,
 and over longer ones in several, as Hudi's engine for Java and Flink does (`HoodieLocalEngineContext`). A few records of
-the metadata table, and the statuses of written files, become `NearData`."""
+the metadata table, and the statuses of written files, become `DriverData`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jobs.hudi import janino, later_data, near_data, near_threads
+from jobs.hudi import driver_data, driver_threads, janino, lazy_data
 from jobs.hudi.held_locks import held_locks
 from jobs.hudi.java_view import JavaView
 
@@ -38,21 +38,21 @@ import org.apache.hudi.metadata.HoodieMetadataPayload;
 import org.apache.hudi.table.action.HoodieWriteMetadata;
 """
 _SOURCE = """
-public class NearEngine extends HoodieSparkEngineContext {
+public class DriverEngine extends HoodieSparkEngineContext {
   private final int most;
-  private final NearThreads threads;
+  private final DriverThreads threads;
   // The data whose ids Hudi has asked for, until it says for what.
   private final Map asked = new ConcurrentHashMap();
 
   private final ThreadLocal beginning = new ThreadLocal();
 
-  public NearEngine(JavaSparkContext spark, int most, int shared) throws ClassNotFoundException {
+  public DriverEngine(JavaSparkContext spark, int most, int shared) throws ClassNotFoundException {
     super(spark);
     // Hudi (1.2.0) compares the schema of the metadata table by identity, with the object that this class has put into
     // a cache. If a reader were the first to put an equal one there, all writes to metadata tables would fail.
     Class.forName("org.apache.hudi.metadata.HoodieMetadataPayload", true, HoodieMetadataPayload.class.getClassLoader());
     this.most = most;
-    threads = new NearThreads(most, shared);
+    threads = new DriverThreads(most, shared);
   }
 
   // Returns the statuses of files that are already written, made of their `HoodieWriteStat`.
@@ -67,17 +67,17 @@ public class NearEngine extends HoodieSparkEngineContext {
       status.setStat(stat);
       statuses.add(status);
     }
-    return NearData.of(jsc(), statuses);
+    return DriverData.of(jsc(), statuses);
   }
 
   // Hudi makes as many parts as there are files to index, and Spark refuses to make none: a commit that only drops
   // partitions would fail beside an expression index (`SparkMetadataWriterUtils.getExprIndexRecords`).
   public HoodieData parallelize(List data, int parallelism) {
     if (beginning.get() != null && !data.isEmpty() && data.get(0) instanceof CompactionOperation) {
-      return HoodieJavaRDD.of(new LaterData(this, new LaterStep(jsc(), null, data, Math.max(parallelism, 1))));
+      return HoodieJavaRDD.of(new LazyData(this, new LazyStep(jsc(), null, data, Math.max(parallelism, 1))));
     }
     return areRecordsOfFiles(data)
-        ? HoodieJavaRDD.of(NearData.of(jsc(), data)) : super.parallelize(data, Math.max(parallelism, 1));
+        ? HoodieJavaRDD.of(DriverData.of(jsc(), data)) : super.parallelize(data, Math.max(parallelism, 1));
   }
 
   // Begins a compaction. The data and the readers with their broadcast are made later, and only if anything asks for
@@ -92,20 +92,20 @@ public class NearEngine extends HoodieSparkEngineContext {
   }
 
   public ReaderContextFactory getReaderContextFactory(HoodieTableMetaClient meta) {
-    return beginning.get() == null || meta.isMetadataTable() ? hudisReaders(meta) : new LaterReaders(this, meta);
+    return beginning.get() == null || meta.isMetadataTable() ? hudisReaders(meta) : new LazyReaders(this, meta);
   }
 
   ReaderContextFactory hudisReaders(HoodieTableMetaClient meta) {
     return super.getReaderContextFactory(meta);
   }
 
-  void asked(int id, LaterData data) {
+  void asked(int id, LazyData data) {
     asked.put(Integer.valueOf(id), data);
   }
 
   public void putCachedDataIds(HoodieDataCacheKey key, int[] ids) {
     for (int number = 0; number < ids.length; number++) {
-      LaterData later = (LaterData) asked.remove(Integer.valueOf(ids[number]));
+      LazyData later = (LazyData) asked.remove(Integer.valueOf(ids[number]));
       if (later == null) {
         super.putCachedDataIds(key, new int[] {ids[number]});
       } else {
@@ -129,14 +129,14 @@ public class NearEngine extends HoodieSparkEngineContext {
   }
 
   public HoodieData emptyHoodieData() {
-    return HoodieJavaRDD.of(NearData.none(jsc()));
+    return HoodieJavaRDD.of(DriverData.none(jsc()));
   }
 
   public List map(List data, final SerializableFunction function, int parallelism) {
     if (!threads.take(data)) {
       return super.map(data, function, parallelism);
     }
-    return threads.done(data, new NearWork() {
+    return threads.done(data, new DriverWork() {
       Object of(Object value) throws Exception {
         return function.apply(value);
       }
@@ -147,7 +147,7 @@ public class NearEngine extends HoodieSparkEngineContext {
     if (!threads.take(data)) {
       return super.flatMap(data, function, parallelism);
     }
-    return joined(threads.done(data, new NearWork() {
+    return joined(threads.done(data, new DriverWork() {
       Object of(Object value) throws Exception {
         List found = new ArrayList();
         addAll(found, (Stream) function.apply(value));
@@ -161,7 +161,7 @@ public class NearEngine extends HoodieSparkEngineContext {
       super.foreach(data, consumer, parallelism);
       return;
     }
-    threads.done(data, new NearWork() {
+    threads.done(data, new DriverWork() {
       Object of(Object value) throws Exception {
         consumer.accept(value);
         return null;
@@ -182,7 +182,7 @@ public class NearEngine extends HoodieSparkEngineContext {
   }
 
   private List pairs(List data, final SerializablePairFunction function) {
-    return threads.done(data, new NearWork() {
+    return threads.done(data, new DriverWork() {
       Object of(Object value) throws Exception {
         return function.call(value);
       }
@@ -208,7 +208,7 @@ public class NearEngine extends HoodieSparkEngineContext {
     if (!threads.take(all)) {
       return super.mapPartitionsToPairAndReduceByKey(all.stream(), function, reduce, parallelism);
     }
-    List parts = threads.doneInParts(all, new NearWork() {
+    List parts = threads.doneInParts(all, new DriverWork() {
       Object of(Object part) throws Exception {
         List found = new ArrayList();
         addAll(found, function.call(((List) part).iterator()));
@@ -250,10 +250,11 @@ public class NearEngine extends HoodieSparkEngineContext {
 """
 
 
-def near_engine(jvm: JavaView, spark_context: Any) -> Any:
-    """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
-    parts = near_data, later_data, near_threads
+def driver_engine(jvm: JavaView, spark_context: Any) -> Any:
+    """Returns a `HoodieSparkEngineContext` (a `DriverEngine`)."""
+    parts = driver_data, lazy_data, driver_threads
     imports, sources = "".join(each.IMPORTS for each in parts), "".join(each.SOURCE for each in parts)
     source = f"package groundskeeper;\n{imports}{_IMPORTS}{_SOURCE}{sources}"
     limits = _MOST_PIECES, _MOST_SHARED
-    return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, *limits, beside=held_locks(jvm.java))
+    beside = held_locks(jvm.java)
+    return janino.instance(jvm, source, "groundskeeper.DriverEngine", spark_context, *limits, beside=beside)

@@ -71,7 +71,7 @@ class _Pool:
 _pool = _Pool()
 
 
-def run_near(
+def run_beside_driver(
     function: Callable[..., Found],
     pieces: Sequence[tuple[Any, ...]],
     checkpoint: Callable[[], None],
