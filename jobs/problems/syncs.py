@@ -43,7 +43,7 @@ METASTORE_TABLE_ELSEWHERE: Final = ProblemType(
     why="The name belongs to another table. If the sync changed its location, all queries of that name would suddenly"
     " read this table, and no longer find the other one.",
     example="analytics.trips: s3a://lake/other/trips",
-    hint="Give another `table` or `database`; or drop that one, if it is this table at its former path.",
+    hint="Give another `table` or `database`; or drop the metastore's table, if it is this one at its former path.",
 )
 METASTORE_TABLE_NOT_HUDI: Final = ProblemType(
     "metastore-table-not-hudi",

@@ -223,10 +223,10 @@ def completed_at(connection: Connection, table_id: str, instant: str) -> datetim
 
 
 def first_needed(connection: Connection, table_id: str, seen: str) -> str:
-    """Returns the first instant whose replaced files a consumer needs that has read up to `seen`, as
-    `jobs.protocol.consumers` does. The result is the earliest requested time among this commit and those that completed
-    later. If the commit `seen` is unknown, the last commit that completed before all commits requested later is used
-    instead; if there is none, all replaced files are needed."""
+    """Returns the first instant whose replaced files are needed by a consumer that has read up to the commit `seen`, as
+    `jobs.protocol.consumers` does. The result is the earliest requested time among `seen` and the commits that
+    completed later. If `seen` is unknown, the last commit that completed before all commits requested later is used
+    instead. If there is none, the result is empty, because the consumer needs all replaced files."""
     given = {"of_table": table_id, "instant": seen}
     last = connection.execute(_ONE, given).one_or_none()
     if last is None:

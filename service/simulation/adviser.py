@@ -92,7 +92,7 @@ def run_once(database: Database, write: Write) -> str:
             _compare(database, last, now)
             continue
         if because := unknown[table_id]:
-            # A reader process, and reading all that is known about the table, would only give the same answer.
+            # A table with too few commits gets no advice, so no process needs to read all that is known about it.
             _keep(database, Advice(table_id, now, AdviceState.NONE, because), now)
             continue
         try:

@@ -39,10 +39,10 @@ SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().r
 BUCKETS_OF_WRITERS = 1
 PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
-# The time until a writer waits for the lock is shorter than this on any machine.
+# On any machine a writer that has been started waits for the lock sooner than after these seconds.
 UNTIL_AT_THE_LOCK = 120.0
-# Such a writer has read the number of buckets already, so a rescale that gets the lock first has to notice the write.
-# If the writer gets the lock late, the rescale waits for twice the longest pause between writes.
+# A writer that waits for the lock has read the number of buckets already, so a rescale that gets the lock first has to
+# notice the write. If the writer gets the lock late, the rescale waits for twice the longest pause between writes.
 WATCHING_A_WAITING_WRITER = {"settle_seconds": 5, "wait_seconds": 900}
 
 Point = dict[str, Any]
@@ -161,8 +161,7 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
             ]
         case "mor-9-contracted":
             return [
-                # The kill comes during the reading of Hudi's rows into temporary files, which are not part of the
-                # commit.
+                # The kill comes while rows that Hudi reads go to temporary files, which are not part of the commit.
                 Kill(appears("2026-01-01/*.parquet", nth=file), ONE),
                 Kill(at_step("rewriting", delay=in_split), OTHER, then="again"),
                 Kill(at_step("waiting for writers"), OTHER, then="rolled back"),
@@ -174,7 +173,7 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
         case "mor-9-counted":
             return [
                 Kill(appears("2026-01-01/*.parquet", nth=file), rescale_params(7, 1)),
-                # The pieces are written, and some of the files that they become.
+                # The kill comes when all pieces are written, and some of the files into which they are joined.
                 Kill(appears("2026-01-02/*.parquet", nth=16 + file), rescale_params(7, 2) | THROUGH, then="attempt"),
                 Kill(at_step("rewriting", delay=in_split), rescale_params(6, 1), then="again"),
                 Kill(at_step("waiting for writers"), rescale_params(6, 1), then="rolled back"),
@@ -267,7 +266,7 @@ class Scene:
         self.batch += 1
 
     def roll_back_by_a_writer(self) -> None:
-        """Rolls back as a cleaning writer does after the heartbeat has expired; such a lock expires as well."""
+        """Lets heartbeats and the lock expire, so that a writer that cleans rolls the dead instant back."""
         for heartbeat in (self.base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
             os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
         (self.base / ".hoodie" / "lock").unlink(missing_ok=True)

@@ -62,8 +62,8 @@ jobs = sa.Table(
     sa.Column("traceparent", sa.String(64)),
     # Why a queued job is held back although its time has come: by a pause, or by a closed window.
     sa.Column("held_back", sa.Text),
-    # Seconds that readers have paid because it has not run, per second of its work, and the time from which it goes
-    # first, however little they have paid.
+    # `worth` is the time that readers have lost because the job has not run, divided by the time of its work. Jobs with
+    # a higher `worth` go first, and from `starts_by` on the job goes first whatever its `worth`.
     sa.Column("worth", sa.Double),
     sa.Column("starts_by", UtcDateTime),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),

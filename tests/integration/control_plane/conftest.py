@@ -1,4 +1,5 @@
-"""Fixtures: real databases, a clock that tests set, and an API for which `examine` plays the reading of tables."""
+"""Fixtures: real databases, a clock that tests set, and an API whose `examine` returns made-up tables without reading
+any."""
 
 from __future__ import annotations
 
