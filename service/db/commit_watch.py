@@ -27,12 +27,12 @@ class CommitWatch:
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
-        """Lets the transaction that commits in the block not count as new. It must have begun to write before the
-        block, so that no other transaction can commit within it. A commit right after the block may be missed, as a
-        notification may be."""
+        """Makes `are_new` ignore the transaction that commits in the block. The transaction must have begun to write
+        before the block, so that no other transaction can commit within the block. A commit right after the block may
+        be missed, as a notification may be."""
         before = self._version()
         yield
         with self._guard:
-            # Otherwise an earlier commit is still new.
+            # If the numbers differ, `are_new` has not reported an earlier commit yet, so the number must not change.
             if before is not None and before == self._heard:
                 self._heard = self._version()

@@ -43,7 +43,7 @@ SOON = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
 TIMELINE, OF_METADATA = ".hoodie/timeline/", ".hoodie/metadata/.hoodie/timeline/"
 PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
 ENTRIES = {"at": "file", "name": ".hoodie/metadata/record_index/*"}
-# A task is about to make the file of a file group. Nobody tells the worker that the job is another attempt's.
+# A task is about to create the file of a file group, and nobody tells the worker that another attempt has the job.
 MARKERS = ".hoodie/metadata/.hoodie/.temp/*/record_index/*.marker.CREATE"
 FILLING = {"at": "file", "name": MARKERS, "overtaken": False}
 BUILD = {**of_index("build", "record"), "file_groups": 4}

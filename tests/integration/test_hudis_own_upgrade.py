@@ -38,8 +38,8 @@ COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 def test_jobs_before_the_next_write_lose_nothing(
     spark: SparkSession, base: Path, table_type: str, calls: tuple[str, ...], jobs: tuple[tuple[str, dict[str, Any]]]
 ) -> None:
-    """The upgrader renews the times of all files of the timeline, so nobody knows the clock of the writers, and
-    compacts the metadata table later than the last commit."""
+    """The upgrader renews the times of all files of the timeline, so that they no longer show the writers' clock. Its
+    compaction of the metadata table is later than the last commit."""
     options = tables.write_table(spark, base, count=60, updates=1, version=6, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     table = f"changed_{next(_NUMBERS)}"

@@ -51,10 +51,10 @@ def order(action: str, index: str | None = None) -> dict[str, Any]:
 
 
 def assert_right(spark: SparkSession, base: Path, *partitions: str) -> None:
-    """Asserts that the table has exactly these indexes, that they agree with the rows, and readers as well."""
+    """Asserts that the table has exactly these indexes, and that jobs and readers find the same rows by them."""
     found = run_job(spark, base, "index", {}, index=None).details
     assert (found["compared"], found["differences"]) == (sorted(partitions), [])
-    # Without an index one condition is enough.
+    # If the table has no index, a single condition is enough for readers.
     indexed.found_by_indexes(spark, base, CONDITIONS if partitions else CONDITIONS[:1])
     assert not (base / NOTE).exists()
 
@@ -106,7 +106,7 @@ def require_built(
     ["bloom_filters", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("column_stats", "record"))],
 )
 def test_an_index_is_built_kept_by_writers_and_dropped(spark: SparkSession, tmp_path: Path, index: str) -> None:
-    # Each partition costs every commit as many entries again.
+    # A table without partitions is quicker, because a commit writes entries for each partition.
     shape: dict[str, Any] = {"table_type": MOR} if index == "record" else {"table_type": COW, "partitioned": False}
     # The next test has a writer with the options from before the index was built.
     require_built(spark, tmp_path / "trips", index, to_the_end=index == "record", **shape)

@@ -115,7 +115,7 @@ def test_rows_of_kafka_connect_are_found_after_the_clustering_was_archived(
 def test_rows_of_an_index_in_memory_are_found_again_after_a_clustering(
     spark: SparkSession, base: Path, client: JavaClient
 ) -> None:
-    # The index of Java is one for all tables of a process, so these keys are in no other test.
+    # All tables of a process share the in-memory index of Hudi's client for Java, so no other test has these keys.
     client.upsert(range(120, 140), 1)
     run_job(spark, base, "clustering", index=None)
     client.upsert(range(130, 150), 2)
