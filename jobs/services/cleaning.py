@@ -153,7 +153,7 @@ def _has_deletes_to_merge(table: HudiTable) -> bool:
 
 def _merge_deletes(table: HudiTable, lock: TableLock, context: JobContext) -> bool:
     """Compacts the metadata table, so that older writers do not find the deletes of cleans. Returns whether there were
-    any. The lock must be held. If a write is in flight, Hudi leaves later logs to the next compaction."""
+    such deletes. The lock must be held. If a write is in flight, Hudi compacts only logs from before that write."""
     if not _has_deletes_to_merge(table):
         return False
     context.step("compacting the metadata table for older writers")

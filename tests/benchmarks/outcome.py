@@ -6,8 +6,9 @@ Each variant gets the same writes and queries of the same tables at the same tim
 in one warm Spark session. A few tables get most of the writes, and a few others get most of the queries: both follow
 Zipf distributions, which are drawn independently. The variants are:
 
-- `inline`: the writer runs Hudi's own services, with Hudi's defaults. Their cost is the cost of these writes minus that
-  of the same writes in `none`, or else of the average of the other variants.
+- `inline`: the writer runs Hudi's own services, with Hudi's defaults. The cost of these services is the
+  cost of these writes minus the cost of the same writes in `none`, or, if `none` is not run, minus their average cost
+  in the other variants.
 - `default`: a daemon with our default thresholds, and a worker of one slot.
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
@@ -163,7 +164,7 @@ class Bench:
         return found, rows
 
     def _play(self, events: Sequence[Event], parts: Sequence[_Part]) -> float:
-        """EventKind what the schedule says; returns how late the last event was."""
+        """Does what the schedule says; returns how late the last event was."""
         began, minute = time.monotonic(), 0
         for place, event in enumerate(events):
             if (at := time.monotonic() - began) >= 60 * (minute + 1):

@@ -224,7 +224,7 @@ def test_rows_that_name_another_partition_than_their_folder_are_refused(
     spark: SparkSession, base: Path, where: str
 ) -> None:
     if where == "log":
-        # Without its base file, the file group's log holds rows of its own.
+        # The base file is deleted, so only the log has rows of this file group.
         options = tables.write_table(spark, base, count=60, metadata=False)
         tables.upsert(tables.rows(spark, 60, 90, ts=1), base, options)
         log = next(path for path in base.rglob(".*.log.*") if ".hoodie" not in path.parts and path.suffix != ".crc")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def reached_by(spark: SparkSession, options: Mapping[str, str], *paths: str) -> Iterator[None]:
-    """`paths` lie in buckets of the store. Hadoop caches a file system for each bucket. Without the removal it would
-    call a stopped server when the next server has a bucket of the same name."""
+    """`paths` lie in buckets of the store. Hadoop caches a file system for each bucket. Without the removal, Hadoop
+    would call a stopped server when the next server has a bucket of the same name."""
     conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     for name, value in options.items():
         conf.set(name, value)
