@@ -33,7 +33,7 @@ def out_of_use(table: HudiTable, commits: Sequence[Commit]) -> dict[str, dict[st
     return found
 
 
-def strangers(table: HudiTable) -> set[Group]:
+def groups_without_range(table: HudiTable) -> set[Group]:
     """Returns the visible file groups that are no buckets of their partitions. Partitions are left out if their
     metadata are in doubt or cannot be read."""
     known = {partition: _ids(table, partition) for partition in {item.partition for item in table.file_slices()}}

@@ -54,7 +54,7 @@ def writes_to_groups(table: HudiTable, commits: Sequence[Commit], instants: Coll
     instants wrote. While readers see that file group, a repair cannot write rows to the partition. Any partition counts
     under consistent hashing: writers go on beside such file groups, and add second rows of their keys."""
     if table.has_consistent_hashing():
-        without = hash_ranges.strangers(table)
+        without = hash_ranges.groups_without_range(table)
     elif table.bucket_rules() is not None:
         without = {item.key for item in table.file_slices() if bucket_of(item.file_id) is None}
     else:
@@ -134,7 +134,7 @@ def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context
     # Rows in file groups outside of the ranges would exist twice as soon as a writer follows the new ranges.
     writes = writes_to_groups(table, commits, ())
     refuse(of_other_rows(table, writes))
-    if left := hash_ranges.strangers(table) - {group for write in writes for group in write.groups}:
+    if left := hash_ranges.groups_without_range(table) - {group for write in writes for group in write.groups}:
         refuse(_of_unknown([f"commits that made {partition}/{file_id}" for partition, file_id in sorted(left)]))
     with stray_row_writes.lock_without_writers(table, lock, wait_seconds, context):
         table.reload()

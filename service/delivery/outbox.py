@@ -94,9 +94,8 @@ def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
 def _write(
     connection: Connection, events: Sequence[Event], counts: Sequence[_Counted], *, ends: bool = False
 ) -> list[Published]:
-    """Takes the lock of the positions, writes those of the events that are new, and adds `counts`. Returns the new
-    events. No two events may have the same id. `ends` says that the transaction writes nothing else before its
-    commit."""
+    """Takes the lock of the positions, writes the new ones among the events, and adds `counts`. Returns the new events.
+    No two events may have the same id. `ends` says that the transaction writes nothing else before its commit."""
     by_id = {event.id: event for event in events}
     if connection.dialect.name == "postgresql":
         written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts), execution_options={ENDS: ends})

@@ -87,8 +87,8 @@ class ResultCache(Generic[_Value]):
 
     def get(self, engine: Engine, clock: Clock, accepted: MostAge = UP_TO_DATE) -> _Value:
         """Returns the last value if it is not too old, and computes a new one for the next call. If computing is fast,
-        the new one is already for this call. If there is no value that is recent enough, the call computes one;
-        concurrent calls share this computation. Raises DatabaseUnavailableError."""
+        this call returns the new value. If there is no value that is recent enough, the call computes one; concurrent
+        calls share this computation. Raises DatabaseUnavailableError."""
         asked, last = time.monotonic(), self._last
         if last is None and accepted.many:
             value = self._first(engine, clock, accepted)

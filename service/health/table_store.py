@@ -94,7 +94,7 @@ def _versions(dialect: str) -> sa.Select[Any]:
 # The list of tables is one JSON parameter: the search for problems asks for all tables, and SQLAlchemy would process
 # each value of a list.
 _TABLES = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(schema.among(_t.c.id, "of_tables"))
-# An expression prevents that SQLite uses the index of this column, by which it would read all decisions.
+# Because of this expression SQLite does not use the index of the column, with which it would read all decisions.
 _TABLE_ID = (_d.c.table_id + "").label("table_id")
 _DECIDED = (
     sa.select(_TABLE_ID, sa.func.max(_d.c.id), _raw(sa.func.max(_d.c.last_at)), sa.func.count())

@@ -109,8 +109,8 @@ class InstantMetadata(msgspec.Struct, frozen=True):
 
     Five members have partition paths as keys. `replaced` has file ids. `base_rows` has the rows in each base file that
     the instant wrote, by name. `written` has the rows that it inserted, updated or deleted in each file group, by file
-    id; `inserted` counts only the inserted ones. `rewritten` has the file groups in which it wrote a base file after an
-    older one.
+    id; `inserted` counts only the inserted ones. `rewritten` has the file groups in which it wrote a newer version of a
+    base file.
 
     Three members have requested times of other instants: `rolled_back` of those that this instant undid, `repaired` of
     those whose rows it moved to where they belong, and `known` of those that a replacement by Groundskeeper took into

@@ -60,7 +60,7 @@ class TableObjective:
         return (now - since).total_seconds()
 
     def worth(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> float:
-        """Returns the seconds that readers have paid since then (`age`), for each second of the job's work."""
+        """Returns the seconds that readers have paid during the time `age`, for each second of the job's work."""
         gain = self.gain(kind, snapshot)
         work = self.work_seconds.get(kind, self.lead_seconds)
         return gain.paid_per_second(self.age(kind, snapshot, now), work) if gain else 0.0

@@ -25,8 +25,8 @@ _MOST = math.log(8)
 
 # Each factor is moved towards 1, as if this many further jobs had taken exactly the expected amount.
 _DOUBT = 3.0
-# The factors by jobs before and by jobs beside overlap. So each is fitted to the errors that the other one leaves, in
-# turn, this many times.
+# The factor by earlier jobs and the factor by jobs beside overlap. So they are fitted in turn, this many times, each to
+# the errors that remain with the other one.
 _ROUNDS = 3
 
 

@@ -1,5 +1,4 @@
-"""Store of gains. A gain is the cost that a job of a policy was expected to save readers, and the cost that it
-saved."""
+"""Store of gains: the cost that a job of a policy was expected to save readers, and the cost that it has saved them."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class OutOfUse:
             insort(self._entries, entry)
 
     def first(self, instants: int) -> tuple[int, float] | None:
-        """Returns how many of the `instants` followed the first one that took files out of use, and when this one was;
-        None if no files are out of use."""
+        """Returns how many of the `instants` followed the first one that took files out of use, and the time of that
+        first one; None if no files are out of use."""
         return (instants - self._entries[0][0], self._entries[0][1]) if self._entries else None
 
     def removable(

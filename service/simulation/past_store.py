@@ -96,8 +96,8 @@ def read(
     most: int | None = None,
 ) -> Past:
     """Returns the past of the tables that were polled. A period in the future gets the commits of a past period of the
-    same length, as if they came again. Raises TooManyCommits for more than `most` commits (by default `MOST_COMMITS`),
-    where those of table services and of the day before `begin` count too."""
+    same length, as if they came again. Raises TooManyCommits for more than `most` commits (by default `MOST_COMMITS`).
+    Commits of table services and of the day before `begin` count too."""
     past = Past(begin, end)
     ids = list(tables)
     snapshots = _snapshots(connection, ids)

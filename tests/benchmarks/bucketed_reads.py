@@ -187,7 +187,7 @@ def _keys(spark: SparkSession, rows: int, keys: str, share: float) -> DataFrame:
         return spark.range(rows).select(F.col("id").cast("string").alias("id"))
     numbers = spark.range(int(rows * share) * MOST_BUCKETS).select(F.col("id").cast("string").alias("id"))
     code = Column(java_plan.begin(spark).hash(numbers._jdf, '["id"]'))
-    # The skewed bucket gets all its keys; the other buckets together get this part of theirs.
+    # The skewed bucket gets all of its keys, each other bucket gets only this part of its keys.
     part = (1 - share) / (share * (MOST_BUCKETS - 1))
     few = F.pmod(F.xxhash64("id"), F.lit(1_000_000)) < int(part * 1_000_000)
     return numbers.where((code % MOST_BUCKETS == SKEWED_BUCKET) | few)

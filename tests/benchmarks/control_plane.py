@@ -5,9 +5,9 @@ meanwhile.
     python tests/benchmarks/control_plane.py --replicas 2
 
 The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.support.small_table`). The store adds
-them to the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them
-every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
-workers without Spark, and clients make every sort of call. The default numbers are those that Uber has published about
+them to the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them every
+minute. Meanwhile writers commit, and Hudi's callback follows each commit; jobs are submitted, and leased and ended by
+workers without Spark; and clients make every sort of call. The default numbers are those that Uber has published about
 its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 
 The callers run in four processes. In one process their threads would wait for each other, and count that as time of the

@@ -34,8 +34,8 @@ BESIDE_OTHERS = {
 
 
 def change(spark: SparkSession, base: Path, num_buckets: int, kind: str = "bucket_expansion") -> None:
-    """Changes the number of buckets, although a job may be running: one that commits meanwhile betrays itself, and the
-    change is tried again."""
+    """Changes the number of buckets, although a Flink job may be running: if it commits meanwhile, the change is
+    refused, and tried again."""
     params = {"num_buckets": num_buckets, "settle_seconds": 0}
     for _ in range(10):
         try:

@@ -1,5 +1,5 @@
-"""A Flink job updates some columns of a row (`PartialUpdateAvroPayload`): a row without a value keeps that of the row
-before. Jobs of this service change no column of any row."""
+"""A Flink job updates some columns of a row (`PartialUpdateAvroPayload`): where a new version of a row has no value,
+the value of the earlier version stays. Jobs of this service change no column of any row."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _WITHOUT = 3
 
 @dataclass(frozen=True)
 class Partial(FlinkJob):
-    """A third of the versions have no `val`. There is one subtask, so that the versions of a key come in order: Hudi
-    (1.2.0) gives a row without a value that of the row that it has at that moment, for good."""
+    """A third of the versions have no `val`. There is one subtask, so that the versions of a key come in order. Where a
+    version has no value, Hudi (1.2.0) takes the value of the version that it has at that moment, and never corrects
+    it."""
 
     parallelism: int = 1
 

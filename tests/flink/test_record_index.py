@@ -1,5 +1,6 @@
-"""A Flink job finds its rows by the record index. While its instant is open, so is an instant of the metadata table,
-which jobs of this service must leave alone: if one is rolled back, the job fails for ever and its rows are lost."""
+"""A Flink job finds its rows by the record index. While it has an instant in flight, an instant of the metadata table
+is in flight too. Jobs of this service must not touch either: if one is rolled back, the Flink job fails for ever and
+its rows are lost."""
 
 from __future__ import annotations
 

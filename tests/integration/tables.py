@@ -101,8 +101,8 @@ def rows(spark: SparkSession, first: int, last: int, *, ts: int = 0, partitions:
     """Returns the rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a
     row.
 
-    The first rows are computed once. Spark compiles code for each range and each `ts` that it computes, but none for
-    rows that are there, from which it also makes simple selections without code (`ConvertToLocalRelation`).
+    The first rows are computed once. Spark compiles code for each range and each `ts` that it computes. It compiles
+    none to read stored rows, or to make simple selections from them (`ConvertToLocalRelation`).
     """
     if last > _REMEMBERED:
         return _computed(spark, first, last, partitions, ts)

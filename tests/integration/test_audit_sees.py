@@ -134,14 +134,14 @@ def test_a_plan_that_two_runners_have_completed_is_found(spark: SparkSession, ba
     first = one.execute(instant)
     forget_inflight(base, instant)
     second = other.execute(instant)
-    # Each commit removes files with markers that it does not name. The markers of the other one come later.
+    # A commit removes files that have markers, but are not in the commit. So the markers of both runners are deleted.
     shutil.rmtree(base / ".hoodie" / ".temp" / instant)
     one.look()
     other.look()
     one.commit(instant, first)
     other.commit(instant, second)
-    # Hudi forgets the cached statuses of an instant when it commits, also those of the other runner in this process,
-    # which may therefore write its files once more.
+    # When Hudi commits, it drops the cached write statuses of the instant for the whole process. So the other runner,
+    # which is in the same process, may write its files once more.
     written = len(list(base.glob(f"2026-01-01/*_{instant}.parquet")))
     assert written in {2, 3}
     assert len(tables.snapshot(spark, base, metadata=False)) == 200 * written

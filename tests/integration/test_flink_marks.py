@@ -139,7 +139,7 @@ def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkS
             time.sleep(1)
             assert file.stat().st_mtime > 0
 
-    # A worker of this service has died with the file, and then a Flink job.
+    # A lock file is removed if a dead worker of this service has left it, or if it is older than ten minutes.
     file.write_text(json.dumps({"owner": "groundskeeper job_2", "token": "other"}))
     run_job(spark, base, "compaction", declared=FLINK)
     assert not file.exists()
@@ -150,7 +150,7 @@ def test_jobs_hold_the_lock_of_a_flink_job_whose_options_name_none(spark: SparkS
         assert "job_1" in file.read_text()
     assert not file.exists()
 
-    # One that is suspended for two minutes while it commits goes on with that afterwards.
+    # A file that is two minutes old stays: its Flink job may be suspended during a commit, and go on with it later.
     file.touch()
     os.utime(file, (time.time() - 120, time.time() - 120))
     with pytest.MonkeyPatch.context() as patched:

@@ -330,8 +330,8 @@ class Scene:
         known = {wall_clock(instant) for instant in completed_instants(self.base)}
 
         def until_the_next_write(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
-            """Expects no write after the one that waits. Otherwise the attempt would wait for twice the longest pause,
-            and so double this pause for the next such attempt."""
+            """Expects no further write after the waiting writer has written. Otherwise the attempt would wait for twice
+            the longest pause, and so double this pause for the next such attempt."""
             has_come = any(start not in known for start, _ in writes)
             return NEVER if has_come else seconds_until_next_write(writes, now)
 

@@ -84,8 +84,8 @@ def test_cleaning_removes_files_whose_markers_a_timeline_server_wrote_after_the_
     shutil.copy(model, late)
     direct = late.with_name(f"00000002-late-0_0-0-0_{fenced}.parquet")
     shutil.copy(model, direct)
-    # Such markers are the default of Spark's writers. After a rollback has deleted all, a server that goes on writes
-    # its files again, but not the one that names their type.
+    # Such markers are the default of Spark's writers. If the timeline server goes on after a rollback has deleted all
+    # of them, it writes its files of markers again, but not the file that names the type of the markers.
     markers = base / ".hoodie" / ".temp" / fenced / "MARKERS3"
     markers.parent.mkdir(parents=True, exist_ok=True)
     markers.write_text(f"2026-01-01/{late.name}.marker.CREATE\n")
@@ -185,7 +185,7 @@ def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession,
         path.write_bytes(content)
     assert late
     assert not any(undone in path.name for path in late)
-    # A writer that started again may write logs of the names that those of the rolled-back write had.
+    # A writer that started again may write logs with the names of the rolled-back write's logs.
     for path in logs | late:
         marker = base / ".hoodie" / ".temp" / undone / path.parent.name / f"{path.name}.marker.APPEND"
         marker.parent.mkdir(parents=True, exist_ok=True)

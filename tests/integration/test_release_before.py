@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 
-# A commit before two migrations, whose replicas work beside those of this version.
+# A commit from before two migrations. Services of that commit work beside services of this version.
 WORKS_BESIDE = "e890ab3a"
 # The expansion of the test runs for at least this time.
 SETTLE_SECONDS = 90
@@ -205,7 +205,7 @@ def _prove_events(service: Installation, receiver: Receiver, jobs: list[str]) ->
 
 
 def _kept(old: Any, new: Any) -> Any:
-    """Returns of a newer answer what the older one has too."""
+    """Returns the newer answer without the members that the older one lacks."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {name: _kept(value, new[name]) for name, value in old.items() if name in new}
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 Change = tuple[list[str], "Callable[[DataFrame], DataFrame]", "Callable[[DataFrame], DataFrame]"]
 _TOWN = {"city": "town"}
-# Each change has its statements, a function that gives an earlier writer's rows the new columns, and one that makes the
-# rows of a writer that knows the change.
+# Each change has its statements and two functions: the first gives an earlier writer's rows the new columns, the second
+# makes the rows of a writer that knows the change.
 CHANGES: dict[str, Change] = {
     "renamed": ([RENAME], lambda rows: rows.withColumnsRenamed(_TOWN), lambda rows: rows.withColumnsRenamed(_TOWN)),
     "added again": (

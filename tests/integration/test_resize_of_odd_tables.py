@@ -147,7 +147,7 @@ def test_rows_of_a_stale_writer_are_repaired_and_deleted_ones_do_not_come_back(
     since = newest(base)
     stale = stale_write(base, rows(spark, 280, 340, ts=5, partitions=2), options, since, tmp_path / "away")
     assert len(snapshot(spark, base)) == 300
-    # Writers that know the new ranges delete a key of before, and one that only the stale writer has.
+    # Writers that know the new ranges delete keys from before the resize, and keys that only the stale write has.
     upsert(rows(spark, 295, 305, ts=6, partitions=2), base, {**options, **DELETE})
     assert [each["instant"] for each in run_job(spark, base, "audit", index=None).details["stale_writes"]] == [stale]
     result = run_job(spark, base, "repair", index=None).details

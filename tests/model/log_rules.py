@@ -25,6 +25,6 @@ class LogScenario:
 
     name: str
     writers: int = 2
-    begins_locked: bool = False  # Whether writers begin with the table's lock held: Hudi 1's do, those of 0.15 do not.
+    begins_locked: bool = False  # Whether writers begin with the table's lock held, as in Hudi 1, but not in 0.15.
     stalls: int = 0  # Number of times that a live writer may be taken for dead.
     attempts: int = 2

@@ -67,7 +67,7 @@ def some_of(struct: dict[int, Field], data: st.DataObject) -> dict[int, Any]:
 
 
 def decoded(struct: dict[int, Field]) -> dict[int, Field]:
-    """Decodes what was left `Encoded`, each field as that of a struct."""
+    """Decodes all fields that are still `Encoded`, also those of nested structs."""
     found = {}
     for number, (kind, value) in struct.items():
         if isinstance(value, thrift.Encoded):

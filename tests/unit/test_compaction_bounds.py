@@ -129,7 +129,7 @@ def a_plan(instant: str, size: int, partition: str = "dt=1") -> PendingPlan:
 def test_pending_plans_go_first_and_count() -> None:
     plans = [a_plan("1", 100), a_plan("2", 100), a_plan("3", 50)]
     assert [each.instant for each in bounds(150).plans(plans, ())] == ["1", "3"]
-    # The first file group cannot be divided; one that an earlier attempt began is finished.
+    # At least one plan is executed, whatever its size, and a plan that an earlier attempt began is finished.
     assert [each.instant for each in bounds(1).plans(plans, ())] == ["1"]
     assert [each.instant for each in bounds(1).plans(plans, ("2",))] == ["1", "2"]
     assert ids(bounds(240).choose(DUE, plans[:1])) == ("e", "abcd")

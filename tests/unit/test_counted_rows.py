@@ -43,11 +43,11 @@ def test_each_fault_of_rows_is_a_finding_of_its_own() -> None:
     }
     forms = of_keys(rows("dt=1", forms={"plain": 4}), rows("dt=2", forms={"named": 6}))
     assert forms["record-keys-differ"].detail == "keys in several forms: named (6 rows), plain (4 rows)"
-    # A key that exists twice because of a wrong bucket is moved by the job that the other check names.
+    # If a key exists twice because of a wrong bucket, the hint names the job that moves the row.
     twice = of_keys(rows("dt=1", misplaced=2, duplicates=2))["duplicate-keys"]
     assert "`repair`" in twice.hint
     assert "`repair`" not in found["duplicate-keys"].hint.replace("a `repair` of that overwrite", "")
-    # Rows in wrong buckets are those of another check.
+    # Another check reports rows in wrong buckets.
     assert of_keys(rows("dt=1", misplaced=9)) == {}
 
 

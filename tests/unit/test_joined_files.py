@@ -194,7 +194,7 @@ def test_pages_that_are_other_than_the_footer_says_are_left_to_hudi(tmp_path: Pa
     path.write_bytes(content)
     made = work(tmp_path, slices[0])
     if pq.read_metadata(path).row_group(0).column(5).has_offset_index:
-        # The copy of a damaged page is as damaged as the page was: the indexes only say where it is.
+        # A page that is found by an index is copied without being read, so the damage stays.
         join(made, slices, "0-1-0")
     with pytest.raises((NotProvedError, OSError, pa.ArrowException)):
         join(replace(made, copies_from=1 << 20), slices, "0-2-0")

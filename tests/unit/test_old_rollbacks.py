@@ -1,5 +1,5 @@
-"""A rollback that has been pending for more than an hour is one that nobody finishes, and one whose commit is still
-completed after two minutes."""
+"""A diagnosis reports a rollback that nobody finishes: it has been pending for more than an hour, or for more than two
+minutes while the commit to roll back is still completed."""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             Cure(kind=JobKind.REPAIR, params={}),
         )
     buckets = {group: bucket for group, bucket in buckets.items() if group not in stale}
-    if strangers := [_place(*key) for key, bucket in buckets.items() if bucket is None]:
+    if without_bucket := [_place(*key) for key, bucket in buckets.items() if bucket is None]:
         yield Finding(
             "file-ids-without-bucket",
             "File groups have ids that name no bucket",
-            named(strangers),
+            named(without_bucket),
             "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again to other "
             "files.",
             f"{_MADE_ANEW if has_no_buckets(examined) else ''}A write without the bucket index's options made them"

@@ -42,7 +42,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     if not table.has_consistent_hashing():
         return
     missing: list[str] = []
-    strangers: dict[Group, str] = {}
+    without_range: dict[Group, str] = {}
     unknown: dict[str, list[str]] = {}
     damaged: dict[str, str] = {}
     file_ids: dict[str, list[str]] = {}
@@ -62,7 +62,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
         except DamagedMetadataError as error:
             damaged[place] = f"{place}: {versions.in_force} ({error})"
             continue
-        strangers |= {(partition, each): f"{partition}/{each}".lstrip("/") for each in ids if each not in known}
+        without_range |= {(partition, each): f"{partition}/{each}".lstrip("/") for each in ids if each not in known}
     followed = {each for each in unknown if hashing_metadata.is_followed(table, each)}
     uncommitted = [name for each, names in unknown.items() if each not in followed for name in names]
     if missing:
@@ -103,13 +103,13 @@ def metadata(examined: Examined) -> Iterator[Finding]:
             "Do not remove them. Stop the writers, and copy the table's history back from its original, or write the"
             " rows to a new table.",
         )
-    if strangers:
+    if without_range:
         writes = [each.write for each in examined.commits if each.write.brings_rows]
-        makers = sorted(each.instant for each in writes if each.written & strangers.keys())
+        makers = sorted(each.instant for each in writes if each.written & without_range.keys())
         yield Finding(
             "file-groups-without-hash-range",
             "File groups belong to no bucket of the hashing metadata",
-            named(strangers.values()),
+            named(without_range.values()),
             "Writers do not look for keys in them, so updates add a second row.",
             "An overwrite (`insert_overwrite`) or a write with another index made them. A `repair` that names these"
             " commits moves their rows to the buckets, and keeps the newest row of each key.",

@@ -1,8 +1,7 @@
 """OpenHouse's rule for the order of compactions: a budget goes to those that remove most files per GB-hour.
 
-The rule is that of AutoComp (Liu et al., SIGMOD 2025), for Iceberg: the benefit of a candidate is the number of files
-that its compaction removes, its cost the memory of an executor times the bytes to rewrite, divided by the bytes that an
-executor rewrites in an hour.
+AutoComp (Liu et al., SIGMOD 2025) has the rule, for Iceberg. The benefit of a candidate is the number of files that its
+compaction removes. The cost is the memory of an executor, multiplied by the hours that it needs for the rewrite.
 """
 
 from __future__ import annotations

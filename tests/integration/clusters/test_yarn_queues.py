@@ -150,7 +150,8 @@ def test_a_job_whose_executors_are_all_preempted_is_not_taken_again_until_one_co
     spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
 ) -> None:
     scene = sort_scene(spark, daemon, lake / "all-preempted")
-    # The share of the queue, 691 MB, has room for an application master; that of the others also for two executors.
+    # The queue `tables` has a share of 691 MB, which has room for an application master only. The share of the queue
+    # `others` has room for two executors too.
     capacity = queues(20, maximum_am_resource_percent="1.0")
     conf = {**EACH_FILE, "spark.yarn.queue": "tables", "spark.eventLog.enabled": "false"}
     limit = {"GROUNDSKEEPER_EXECUTOR_SECONDS": "5"}

@@ -118,7 +118,7 @@ def test_a_request_whose_answer_is_lost_brings_the_same_job_again(
     order = lease_order(worker)
     assert (order.job_id, order.attempt) == (submitted[0], 1)
     assert worker.finish("w1", order, DONE) is None
-    # The request was answered, so the next one is another.
+    # The repeated request got its answer, so the next request gets another job.
     assert lease_order(worker).job_id == submitted[1]
 
 

@@ -319,12 +319,12 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
     assert because.endswith(" worker-hours today, 2 allowed")
-    # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
+    # The jobs have spent two worker-hours, so nothing is carried over, and the next day has one worker-hour.
     clock.advance(86_400)
     assert start_order() == ["tbl_2", "tbl_3"]
     spend_hours(1.0)
     assert start_order() == ["tbl_3"]
-    # The table's own budget counts before that of the pattern.
+    # The table's own budget takes precedence over the budget of the pattern.
     policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})
     assert start_order() == ["tbl_2", "tbl_3"]
 
