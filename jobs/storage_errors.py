@@ -157,8 +157,8 @@ _DAMAGE = re.compile(
 
 
 def hudi_error(detail: str, message: str | None = None) -> HudiError:
-    """Returns the error of an operation that failed. Words in `message` show whether a file is damaged; without it,
-    those in `detail` do."""
+    """Returns the error of an operation that failed. Words in `message`, or else in `detail`, show whether a file is
+    damaged."""
     return DamagedFileError(detail) if _DAMAGE.search(message or detail) else HudiError(detail)
 
 

@@ -122,7 +122,8 @@ def rewrite_merged_rows(
 
 
 def child_layout(work: Rewrite, layout: Layout, source: Source) -> Layout:
-    """Returns the layout of the files that replace a merged slice: that of its model, if there is one."""
+    """Returns the layout of the files that replace a merged slice: the layout of the slice's `model`, or `layout`
+    without one."""
     if source.model is None:
         return layout
     with work.storage.read_parquet(source.model) as model:

@@ -197,7 +197,7 @@ def _scanned(table: HudiTable, metadata: Any, partition: str, keys: Sequence[Any
 
 
 def _indexed(table: HudiTable, metadata: Any, columns: Collection[str]) -> set[str]:
-    """Returns those of these columns that have an entry of any partition."""
+    """Returns which of these columns have an entry of any partition."""
 
     def has_entry(names: Collection[str]) -> bool:
         keys = [table.jvm.hudi.metadata.ColumnStatsIndexPrefixRawKey(name) for name in names]

@@ -35,9 +35,9 @@ class Past:
 
 
 def past_since(table: HudiTable, instants: Collection[str], *, replacing: bool = False) -> Past:
-    """Returns the commits since the first of these instants, or the last change of the number of buckets before it;
-    only those of the active timeline if that has all these instants. If `replacing`, also returns all commits that
-    replaced file groups, for which the whole history is read."""
+    """Returns the commits since the first of these instants, or since the last change of the number of buckets before
+    it. If the active timeline has all these instants, only its commits are returned. If `replacing`, also returns all
+    commits that replaced file groups, for which the whole history is read."""
     active = table.commits()
     gone = _not_among(active, instants)
     if not gone and not (replacing and instants):
@@ -72,7 +72,7 @@ def require_known(table: HudiTable, instants: Collection[str], past: Past) -> No
 
 
 def archived_among(table: HudiTable, instants: Collection[str]) -> set[str]:
-    """Returns those of these instants that are commits of the history; none if the history cannot be read."""
+    """Returns which of these instants are commits of the history; none if the history cannot be read."""
     if not instants:
         return set()
     try:

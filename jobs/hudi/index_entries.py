@@ -45,7 +45,7 @@ class Differences:
 
 
 def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str] | None = None) -> list[Differences]:
-    """Returns the indexes, among those of these names or among all, that differ from the rows. Reads the keys of all
+    """Returns the indexes that differ from the rows. Without `names` all indexes are compared. Reads the keys of all
     rows and all entries; in a table larger than `_MOST_BYTES` only every n-th key, so that about that amount is
     compared."""
     defined = indexes.definitions(table)

@@ -144,8 +144,8 @@ class LateFiles:
             return None in self._instants_in(path)
 
     def remove(self, instant: str, files: Iterable[str]) -> int:
-        """Removes those of these files that a live writer has written after its instant was rolled back, or that a lost
-        task has written while its instant completed without them.
+        """Removes the given files that a live writer has written after its instant was rolled back, or that a lost task
+        has written while its instant completed without them.
 
         Returns the number of files removed. The files are relative to the base path.
         """

@@ -206,9 +206,9 @@ class MetadataTable(ClientPart):
     def _build(self, partitions: Sequence[str], had: Indexes) -> None:
         """Builds these partitions, and the list of files if it is missing.
 
-        Builds them at the instant of the table's last write. If that were the instant of an indexing, Hudi would write
-        each partition at this very instant, and each write would first roll back the write before, even that of a
-        complete index (`generateUniqueInstantTime` of `HoodieBackedTableMetadataWriter`, Hudi 1.2.0).
+        Builds them at the instant of the table's last write. At the instant of an indexing, Hudi would write all
+        partitions with this one instant, and each write would first roll back the write before, although its index is
+        complete (`generateUniqueInstantTime` of `HoodieBackedTableMetadataWriter`, Hudi 1.2.0).
         """
         self._table.reload()
         hudi, context, meta = self._jvm.hudi, self._jvm.engine_context, self._table.meta

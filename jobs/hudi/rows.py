@@ -236,7 +236,7 @@ def rows_there_twice(table: HudiTable, instants: Collection[str], partitions: Co
 
 
 def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Returns those of these rows that a query with a filter misses because Hudi's statistics are wrong.
+    """Returns which of these rows a query with a filter misses because Hudi's statistics are wrong.
 
     `keys` are partition paths and record keys of rows that the table holds.
     """

@@ -29,7 +29,7 @@ class Switch:
     replaced: frozenset[Group]  # The file groups out of use.
     buckets: BucketChange | None = None  # None if rows keep their buckets.
     complete: frozenset[str] = frozenset()  # Contracted partitions in which every bucket is known to have a file group.
-    earlier: tuple[BucketRules, ...] = ()  # The rules before those of `buckets.old`; a writer may still know them.
+    earlier: tuple[BucketRules, ...] = ()  # The rules from before `buckets.old`; a writer may still use them.
     hashes_keys: bool = True  # Whether the whole record key is hashed; else many rows may share a hash.
 
     def verdict(self, touched: Touched) -> Verdict:

@@ -41,7 +41,7 @@ def unfinished(table: HudiTable, client: WriteClient) -> dict[str, str]:
 
 
 def old(table: HudiTable, rollbacks: Iterable[str]) -> list[str]:
-    """Returns those of these pending rollbacks that have been there for `ROLLED_BACK_BY`."""
+    """Returns which of these rollbacks have been pending for `ROLLED_BACK_BY`."""
     latest = table.now() - ROLLED_BACK_BY
     return sorted(rollback for rollback in rollbacks if _is_before(rollback, latest))
 

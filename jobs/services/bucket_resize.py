@@ -126,7 +126,8 @@ def _resize(
     replaced = Replacement(
         table,
         # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. The check reads
-        # the number of a bucket from file ids, and fails with a NumberFormatException at those of hash ranges (1.2.0).
+        # the number of a bucket from file ids, and fails with a NumberFormatException at the file ids of hash ranges
+        # (1.2.0).
         ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),
         context,
         lock,

@@ -1,7 +1,7 @@
 """Finds file groups without a bucket in a table with a bucket index. A writer with another index made them, for example
 after the adoption of the bucket index. Every write by the bucket index to their partition fails
 (`NumberFormatException` in `BucketIdentifier.bucketIdFromFileId`, Hudi 1.2.0), so a repair first takes the file groups
-out of use, and then writes their rows as those of stale writes. In between a savepoint keeps their files from the
+out of use, and then writes their rows like the rows of stale writes. In between a savepoint keeps their files from the
 cleaners of writers.
 """
 

@@ -54,8 +54,8 @@ def since(commits: Sequence[Commit], instants: Collection[str]) -> dict[Place, s
 
 
 def overwritten_by(commit: Commit, among: Collection[str]) -> set[str]:
-    """Returns the partitions that an overwrite or a deletion has emptied. An overwrite of the whole table has emptied
-    those of `among`, too, although it names no partition whose file groups were all out of use."""
+    """Returns the partitions that an overwrite or a deletion has emptied. An overwrite of the whole table has also
+    emptied the partitions `among`: it does not name a partition whose file groups were all out of use before."""
     write = commit.write
     if write.operation == "INSERT_OVERWRITE_TABLE":
         return {*among, *commit.emptied, *(path for path, _ in write.replaced)}

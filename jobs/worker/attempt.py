@@ -147,7 +147,7 @@ class Attempt:
 
     def run(self) -> Result:
         """Returns the result to report. Raises `LeaseLostError` when the job no longer belongs to this attempt."""
-        # Both threads write to the same log, because the other one runs in the context of this one.
+        # The thread that keeps the lease gets a copy of this thread's context, so both write to the same log.
         run = copy_context().run
         keeper = threading.Thread(target=run, args=(self._keep_lease,), name=f"lease of {self._group}", daemon=True)
         keeper.start()

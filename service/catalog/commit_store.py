@@ -148,7 +148,7 @@ def find_known(connection: Connection, base_path: str, requested_time: str) -> t
 
 
 def known_of(connection: Connection, table_id: str, requested_times: Collection[str]) -> set[str]:
-    """Returns those of these instants that are recorded as completed."""
+    """Returns which of these instants are recorded as completed."""
     query = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.requested_time.in_(requested_times))
     return set(connection.execute(query).scalars())
 

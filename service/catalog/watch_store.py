@@ -156,7 +156,7 @@ def engines_of(connection: Connection, table_id: str) -> Sightings:
 
 
 def written_by(connection: Connection, table_ids: Collection[str], engine: WriterEngine) -> set[str]:
-    """Returns those of these tables that the engine writes, according to declarations and sightings."""
+    """Returns which of these tables the engine writes, according to declarations and sightings."""
     seen = engines(connection, table_ids)
     tables = table_store.get_all(connection, table_ids)
     return {each for each, table in tables.items() if engine in table.writers.known_engines(seen.get(each, {}))}

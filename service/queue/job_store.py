@@ -256,7 +256,7 @@ def unknown(connection: Connection, table_id: str) -> list[Job]:
 
 
 def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]:
-    """Returns those of these tables that have jobs of unknown outcome."""
+    """Returns which of these tables have jobs of unknown outcome."""
     return WITH_UNKNOWN.read(connection, {"of_tables": list(table_ids)})
 
 

@@ -27,7 +27,7 @@ BOTH, ALONE = "fare >= -9 and city >= 0", "fare >= -9"
 
 
 def hidden(spark: SparkSession, base: Path, *conditions: str) -> list[str]:
-    """Returns the conditions with which a query finds other rows than a scan."""
+    """Returns with which of these conditions a query finds other rows than a scan."""
     session = spark.newSession()
 
     def read(*, by_statistics: bool) -> DataFrame:

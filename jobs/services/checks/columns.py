@@ -197,7 +197,7 @@ class _Expected:
         return found
 
     def named(self, commit: Commit, keys: Iterable[Key]) -> dict[Key, str]:
-        """Returns those of these columns that the table had at the commit, with their names."""
+        """Returns which of these columns the table had at the commit, with their names."""
         instant = commit.write.instant
         if self._history.versions:
             columns = self._of_commits.get(instant) or self._history.at(int(instant))

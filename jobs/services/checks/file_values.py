@@ -32,8 +32,8 @@ _BY_ZONE = frozenset({"hour", "from_unixtime", "to_timestamp", "unix_timestamp"}
 
 
 def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str] | None = None) -> list[Differences]:
-    """Returns the indexes, among those of these names or among all, that lack values of the sampled base files
-    (`column_stats.sample`)."""
+    """Returns the indexes that lack values of the sampled base files (`column_stats.sample`). Without `names` all
+    indexes are compared."""
     among = table.metadata_partitions.intersection(names) if names else table.metadata_partitions
     names = {name for name in among if name.startswith((BLOOM_FILTERS, EXPRESSION))}
     files = column_stats.sample(slices) if names else []

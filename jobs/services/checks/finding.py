@@ -180,7 +180,8 @@ class Examined:
 
     @cached_property
     def strays(self) -> set[str]:
-        """The files of `unnamed`, except those of pending instants, whose commits or rollbacks will name them."""
+        """The files of `unnamed`, except files of pending instants: the commit or the rollback of such an instant will
+        name them."""
         if all(".log." not in path for path in self.unnamed):
             return self.unnamed
         pending = {item.requested for item in self.instants if item.state != "COMPLETED"}

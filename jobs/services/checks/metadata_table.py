@@ -83,7 +83,8 @@ def statistics(examined: Examined) -> Iterator[Finding]:
     files = column_stats.of_files(examined.table, examined.slices)
     partitions = column_stats.of_partitions(examined.table, examined.slices)
     effect = "A query with a filter on the column skips these places, although they have rows that it should return."
-    # Wrong statistics of a file are also in those of its partition, and a new metadata table would repeat both.
+    # Wrong statistics of a file make the statistics of its partition wrong too, and a new metadata table would repeat
+    # both.
     alike = {name: places for name, places in partitions.hiding.items() if name in files.hiding}
     if items := _items(files, files.hiding, "files") | _items(partitions, alike, "partitions"):
         yield Finding(

@@ -74,8 +74,8 @@ def _logs_of_other_instants(commit: Commit) -> list[tuple[Group, str]]:
 
 def _base_files(table: HudiTable, commits: Sequence[Commit]) -> dict[Group, set[str]]:
     """Returns the instants of the base files of each file group, as far as slices and timeline name them. The write
-    statistics of logs do not name base files: since table version 8 they give the commit's own instant as that of the
-    previous file."""
+    statistics of logs do not name base files: since table version 8 they give the instant of the commit itself as the
+    instant of the previous file."""
     found: defaultdict[Group, set[str]] = defaultdict(set)
     for item in table.file_slices():
         if base := parse_base_file_name(item.base_name):
