@@ -1,4 +1,4 @@
-"""The bucket index in the extra metadata of the commit that routed all rows to it, or gave it up. Hudi itself (1.2)
+"""The bucket index in the extra metadata of the commit by which a table adopted it or gave it up. Hudi itself (1.2)
 stores neither the kind of an index nor its number of buckets in a table."""
 
 from __future__ import annotations

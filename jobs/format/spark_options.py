@@ -52,7 +52,7 @@ def problems(options: Mapping[str, str]) -> Iterator[str]:
         elif name in OWNED:
             yield f"{name} belongs to Groundskeeper, whose jobs need {OWNED[name]}. Remove it"
         elif hint := next((hint for pattern, hint in _ELSEWHERE if re.fullmatch(pattern, name)), None):
-            yield f"{name} has a place of its own. {hint.rstrip('.')}"
+            yield f"{name} is set in another way. {hint.rstrip('.')}"
         elif is_secret(name, value):
             yield f"{name} is a secret, which others could read on a command line. Put it into spark-defaults.conf"
         elif not Form.TEXT.accepts(value):

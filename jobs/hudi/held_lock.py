@@ -47,7 +47,7 @@ def proved_again(
     """
     with translated("noting who holds the table's lock"):
         held = locks.hold(user, int(FRESH_SECONDS * 1000))
-    # Within the time in which nobody asks, no lock is taken from a client.
+    # The lock was just taken, so nobody can take it from us before the first question is answered.
     with _answered(held, why_lost, FRESH_SECONDS):
         yield partial(_judge, held)
 
@@ -55,8 +55,8 @@ def proved_again(
 @contextmanager
 def instant_held(locks: Any, is_ours: Callable[[], bool]) -> Iterator[None]:
     """Makes Spark's tasks of the block, in the driver's JVM, ask `is_ours` before they make, complete or change a file.
-    If the answer is False, or the block has ended, they fail with a `CommitLostError`. Does nothing in a thread that
-    holds the table's lock, whose proof is asked for then."""
+    If the answer is False, or the block has ended, they fail with a `CommitLostError`. In a thread that holds the
+    table's lock this does nothing, because the tasks then ask for the proof of the lock."""
     with translated("noting who works for an instant"):
         held = locks.holdInstant(int(FRESH_SECONDS * 1000))
     if held is None:

@@ -1,4 +1,4 @@
-"""Removes compaction plans from the timeline, which Hudi's `rollback` does not find. The lock must be held."""
+"""Removes from the timeline compaction plans that Hudi's `rollback` does not find. The lock must be held."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ OPTION_NOT_ALLOWED: Final = ProblemType(
     " addresses outside the table need the permission of the settings. Otherwise a registration could make a"
     " worker run foreign code or read foreign files.",
     example="hudi_options.hoodie.write.commit.callback.class: is not allowed",
-    hint="Remove it. PATCH the table to change its options.",
+    hint="Remove the option. PATCH the table to change its options.",
 )
 PATH_NOT_ALLOWED: Final = ProblemType(
     "path-not-allowed",

@@ -140,7 +140,7 @@ def of_cleaning(table: HudiTable) -> list[Problem]:
 
 
 def is_other_record_index(table: HudiTable, params: IndexParams) -> bool:
-    """Returns whether the table has a record index of the type that is not asked for."""
+    """Returns whether the table has the other type of record index: partitioned in place of global, or the reverse."""
     is_by_partition = indexes.has_record_index_by_partition(table)
     is_of_records = RECORDS in partitions_of(table, params) and RECORDS in table.metadata_partitions
     return is_of_records and is_by_partition != (params.index == PARTITIONED)

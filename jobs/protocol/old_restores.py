@@ -2,9 +2,9 @@
 
 The archiver takes only commits, cleans and rollbacks (`TimelineArchiverV2`), so a restore or an indexing becomes the
 first instant of the active timeline. Hudi takes each instant that is later than the first one, and not on the active
-timeline, for pending from table version 8 on (`CompletionTimeQueryViewV2.getCompletionTime`). Commits that were
-archived meanwhile are taken for pending, too, and their logs for later than each base file: readers see deleted rows
-and old values again, compactions write these into base files, and cleans leave the logs.
+timeline, for pending from table version 8 on (`CompletionTimeQueryViewV2.getCompletionTime`). So Hudi takes commits
+that were archived meanwhile for pending, and their logs for newer than each base file: readers see deleted rows and old
+values again, compactions write these into base files, and cleans leave the logs.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Usually a log is named by the instant of the commit that writes it. If a writer has the options of consistent hashing,
 however, `HoodieAppendHandle.getInstantTimeForLogFile` names the log by the instant in the locations of its rows, if
-they have one. It assumes that this is the instant of a pending resize, whose second copies of rows no reader may see.
-But in a statement (`UPSERT_PREPPED`, `DELETE_PREPPED`), which has read its rows, the instants in the locations are the
-rows' commit times. Readers put a log into the file slice of the instant in its name. If the file group has a later base
-file, by a compaction or a resize, nobody reads the log any more. Before table version 8 logs are named by their base
-files.
+they have one. That method assumes that this is the instant of a pending resize: during a resize each row is written
+twice, and no reader may see the second copy. But a statement (`UPSERT_PREPPED`, `DELETE_PREPPED`) has read its rows,
+and the instants in their locations are the rows' commit times. Readers put a log into the file slice of the instant in
+its name. If the file group has a later base file, by a compaction or a resize, nobody reads the log any more. Before
+table version 8 logs are named by their base files.
 """
 
 from __future__ import annotations
