@@ -32,5 +32,7 @@ def of(target: Target) -> list[str]:
             "Without a bucket index the state of a Flink job holds the file group of each key (FLINK_STATE, its "
             "default), in savepoints and checkpoints as well. A clustering, a repair or any other job that replaces "
             "file groups waits until the Flink job has been stopped. Afterwards start it without that state: with "
+            f"{next(iter(LOADED_INDEX))}=true and no savepoint; or from the savepoint with another name for the table "
+            "in Flink SQL and execution.state-recovery.ignore-unclaimed-state=true, which keeps the source's offsets."
         )
     return notes
