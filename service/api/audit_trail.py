@@ -155,13 +155,11 @@ class AuditTrail:
         if self.is_complete(record, status, problem):
             return
         # The transaction below must not be recorded as a transaction of the call.
-        accompanied = audit_record.current.set(None)
         try:
-            self._end(record, status, problem)
+            with audit_record.kept_by(None):
+                self._end(record, status, problem)
         except GroundskeeperError as error:
             log.warning("The audit trail lacks the outcome of %s: %s %s", record.operation, error.title, error.detail)
-        finally:
-            audit_record.current.reset(accompanied)
 
     def _end(self, record: CallRecord, status: int, problem: str | None) -> None:
         if record.entry_id is not None:

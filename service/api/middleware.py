@@ -117,15 +117,14 @@ class AuditLog:
                 await send(held)
             await send(message)
 
-        accompanied = audit_record.current.set(record)
         try:
-            await self._app(scope, receive, watch)
+            with audit_record.kept_by(record):
+                await self._app(scope, receive, watch)
         except Exception:
             if record is not None:
                 await run_in_threadpool(self._trail.end, record, status, GroundskeeperError.type)
             raise
         finally:
-            audit_record.current.reset(accompanied)
             level = logging.DEBUG if is_frequent else logging.INFO
             if audit.isEnabledFor(level):
                 caller = state.get("caller")

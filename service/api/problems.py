@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from jobs.contract import Problem
 from jobs.logs import request_id
 from service.api.health import Checks
 from service.api.request_ids import HEADER
@@ -70,11 +69,6 @@ _ABOUT_ADDRESS = (RouteNotFoundError, MethodNotAllowedError)
 def problem_uri(kind: str) -> str:
     """Returns the URI reference of the explanation of a problem type."""
     return f"/problems/{kind}"
-
-
-def document(problem: Problem) -> dict[str, Any]:
-    """Returns a problem for use inside another document, such as the error of a job."""
-    return {**problem.to_json(), "type": problem_uri(problem.type)}
 
 
 class _ProblemResponse(JSONResponse):

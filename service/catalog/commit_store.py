@@ -299,7 +299,7 @@ def upserts(connection: Connection, table_id: str, since: datetime, limit: int) 
     return [(len(partitions), file_groups) for partitions, file_groups in rows]
 
 
-def prune(connection: Connection, *, before: datetime, limit: int) -> int:
+def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Removes at most `limit` commits seen before `before`, and returns how many.
 
     A table's newest commit, and commits that are still on its active timeline, stay. Otherwise polls would find them as

@@ -135,7 +135,7 @@ def _at_intervals(
     return [ratios[max(0, bisect_right(times, between * number) - 1)] for number in range(points)]
 
 
-def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:
+def prune(connection: Connection, before: datetime, limit: int, *, now: datetime) -> int:
     """Deletes up to `limit` samples that are older than `before`, or for whose step the time of keeping is over.
     Returns how many were deleted."""
     ends = [(step, max(before, _begin(now - kept, slot))) for step, kept, slot in _STEPS_KEPT] + [(_DAY, before)]

@@ -50,11 +50,6 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, T
     return {row.table_id: _snapshot(row.table_id, row.taken_at, row.summary) for row in rows}
 
 
-def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-    """Returns the `clock` of the snapshots of these tables, without the tables that have none."""
-    return CLOCKS.read(connection, {"of_tables": list(table_ids)})
-
-
 def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
     """Returns the totals of these tables, as far as they have been polled."""
     return _TOTALS_OF_TABLES.read(connection, {"of_tables": list(table_ids)})
@@ -189,7 +184,7 @@ _TOTALS = _totals()
 _STORED = sa.select(_s.c.table_id, _s.c.taken_at, _s.c.summary)
 _OF_TABLES = _STORED.where(schema.among(_s.c.table_id, "of_tables"))
 CLOCKS: Reading[dict[str, Mapping[str, Any]]]
-"""Reads what `clocks` returns."""
+"""Reads the `clock` of the snapshots of the tables `of_tables`, without the tables that have none."""
 _TOTALS_OF_TABLES: Reading[dict[str, Totals]]
 CLOCKS, _TOTALS_OF_TABLES = (
     pairs_of(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -38,14 +38,19 @@ current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 @contextmanager
-def separate() -> Iterator[None]:
-    """Gives the transaction of the block a separate record, because the call makes several changes."""
-    accompanying = current.get()
-    token = current.set(None if accompanying is None else accompanying.sibling())
+def kept_by(recorder: Recorder | None) -> Iterator[None]:
+    """Has the recorder take part in the transactions of the block; None stands for no recorder."""
+    token = current.set(recorder)
     try:
         yield
     finally:
         current.reset(token)
+
+
+def separate() -> AbstractContextManager[None]:
+    """Gives the transaction of the block a separate record, because the call makes several changes."""
+    accompanying = current.get()
+    return kept_by(None if accompanying is None else accompanying.sibling())
 
 
 def exists(kind: str, object_id: str) -> None:

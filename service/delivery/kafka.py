@@ -6,6 +6,8 @@ The client library is optional (the extra `kafka`) and imported when the first t
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,13 +18,12 @@ from typing import Any
 
 import httpcore
 
-from service.delivery.errors import KafkaMissingError, UrlNotAllowedError
+from service.delivery.errors import HeaderNotAllowedError, KafkaMissingError, UrlNotAllowedError
 from service.delivery.guard import Guard
 from service.delivery.guarded_loop import guarded_by
 from service.delivery.http import EXCERPT_CHARACTERS, SendLimits, trusted
 from service.delivery.kafka_url import KafkaUrl, parsed
 from service.delivery.network import AddressRefusedError, GuardedNetwork, Resolve
-from service.delivery.sasl import login
 from service.delivery.webhook import SendResult
 from service.model.errors import GroundskeeperError
 
@@ -252,3 +253,22 @@ def _stopped(stopping: asyncio.Future[None]) -> None:
         # The message already has its result. The exception is fetched only so that asyncio does not report it as
         # unhandled.
         stopping.exception()
+
+
+def login(headers: Mapping[str, str]) -> dict[str, str]:
+    """Returns the client's options for the user and the password in the header `Authorization: Basic ...`, as for HTTP
+    receivers; none without the header.
+
+    Raises HeaderNotAllowedError; its detail contains no header value.
+    """
+    value = next((value for name, value in headers.items() if name.lower() == "authorization"), None)
+    if value is None:
+        return {}
+    scheme, _, encoded = value.partition(" ")
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        user, colon, password = "", "", ""
+    if scheme.lower() != "basic" or not colon:
+        raise HeaderNotAllowedError("For Kafka, Authorization is `Basic` and user:password in base64 (RFC 7617).")
+    return {"sasl_mechanism": "PLAIN", "sasl_plain_username": user, "sasl_plain_password": password}

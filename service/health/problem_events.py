@@ -11,23 +11,9 @@ from service.health.problem import Severity
 from service.health.problem_store import OpenProblem
 
 
-def problem_opened(found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:
-    """Returns the event for a problem that has opened, or whose severity has risen. `counts` are the problems that are
-    open now."""
-    return _of(EventType.PROBLEM_OPENED, found, counts, at, None)
-
-
-def problem_resolved(found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:
-    return _of(EventType.PROBLEM_RESOLVED, found, counts, at, at)
-
-
-def _of(
-    type_: EventType,
-    found: OpenProblem,
-    counts: Mapping[Severity, int],
-    at: datetime,
-    resolved_at: datetime | None,
-) -> Event:
+def problem_event(type_: EventType, found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:
+    """Returns the event for a problem that has opened, or whose severity has risen; or that is resolved. `counts` are
+    the problems that are open now."""
     problem, about = found.problem, found.problem.about
     data: dict[str, Any] = {
         "problem": {
@@ -37,7 +23,7 @@ def _of(
             "about": {"type": about.type.value, "id": about.id, "name": about.name},
             "since": problem.since.isoformat(),
             "opened_at": found.opened_at.isoformat(),
-            "resolved_at": resolved_at.isoformat() if resolved_at else None,
+            "resolved_at": at.isoformat() if type_ is EventType.PROBLEM_RESOLVED else None,
             **problem.words,
         },
         "open": {severity.value: counts.get(severity, 0) for severity in Severity},

@@ -14,12 +14,13 @@ from sqlalchemy import Connection, Engine
 
 from service.db.engine import may_find, reading, writing
 from service.delivery import outbox
+from service.events.event import EventType
 from service.events.notifier import Notifier
 from service.health import acknowledgement_store, problem_store
 from service.health.cached_problems import ProblemCache
 from service.health.problem import HealthProblem
 from service.health.problem_changes import Changes, changes
-from service.health.problem_events import problem_opened, problem_resolved
+from service.health.problem_events import problem_event
 from service.health.problem_store import OpenProblem, StoredProblem
 from service.health.problems import Found
 from service.model.clock import Clock
@@ -98,12 +99,20 @@ def _writes(
 
     def announce_opened(connection: Connection, problems: Sequence[HealthProblem]) -> None:
         problem_store.change(connection, [each.id for each in problems], is_announced=True)
-        outbox.publish(connection, [problem_opened(stored(each), counts, now) for each in problems], now=now)
+        outbox.publish(
+            connection,
+            [problem_event(EventType.PROBLEM_OPENED, stored(each), counts, now) for each in problems],
+            now=now,
+        )
 
     def announce_resolved(connection: Connection, ids: Sequence[str]) -> None:
         resolved = problem_store.of_ids(connection, ids)
         problem_store.delete(connection, ids)
-        outbox.publish(connection, [problem_resolved(each, counts, now) for each in resolved.values()], now=now)
+        outbox.publish(
+            connection,
+            [problem_event(EventType.PROBLEM_RESOLVED, each, counts, now) for each in resolved.values()],
+            now=now,
+        )
 
     # Severities that have risen are written first, because the next round compares with the stored severities.
     for risen in _portions(change.risen):

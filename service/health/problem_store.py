@@ -15,7 +15,6 @@ from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.engine import decoded
-from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.db.upsert import insert
 from service.health.next_step import Action
 from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
@@ -127,36 +126,9 @@ def of_ids(connection: Connection, ids: Collection[str]) -> dict[str, OpenProble
     return {row.id: _open_problem(row) for row in connection.execute(query)} if ids else {}
 
 
-def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    table_id: str | None = None,
-    kinds: Collection[ProblemKind] = (),
-    severities: Collection[Severity] = (),
-) -> Page[OpenProblem]:
-    """Returns a page of the open problems, the most serious first, and among equals the oldest first. Raises
-    ParamsInvalidError."""
-    query = sa.select(_p).where(_IS_OPEN, _p.c.kind.in_(list(kinds or _KINDS)))
-    if table_id is not None:
-        query = query.where(_p.c.table_id == table_id)
-    if severities:
-        query = query.where(_p.c.rank.in_([RANKS[each] for each in severities]))
-    if cursor:
-        after = Cursor.parse(cursor)
-        rank, _, problem_id = after.id.partition(".")
-        if not (rank.isdecimal() and rank.isascii() and len(rank) == 1):
-            raise not_a_cursor()
-        place = sa.tuple_(_p.c.rank, _p.c.since, _p.c.id)
-        query = query.where(place > sa.tuple_(int(rank), sa.literal(after.created_at, _p.c.since.type), problem_id))
-    rows = connection.execute(query.order_by(_p.c.rank, _p.c.since, _p.c.id).limit(limit + 1)).all()
-    return page_of([_open_problem(row) for row in rows], limit, _key)
-
-
-def every(connection: Connection) -> list[HealthProblem]:
-    """Returns all open problems, sorted like a page of them."""
-    rows = connection.execute(_EVERY)
+def every(connection: Connection, limit: int | None = None) -> list[HealthProblem]:
+    """Returns all open problems, or the first `limit`: the most serious first, and among equals the oldest first."""
+    rows = connection.execute(_EVERY.limit(limit))
     return [_problem(row, decoded(row.words, _Words)) for row in rows]
 
 
@@ -179,10 +151,6 @@ def of_tables(connection: Connection) -> dict[tuple[str, Severity], int]:
         .group_by(_p.c.table_id, _p.c.severity)
     )
     return {(row.table_id, Severity(row.severity)): row.number for row in connection.execute(query)}
-
-
-def _key(each: OpenProblem) -> tuple[datetime, str]:
-    return each.problem.since, f"{RANKS[each.problem.severity]}.{each.problem.id}"
 
 
 def _each(connection: Connection, changes: list[dict[str, Any]]) -> None:

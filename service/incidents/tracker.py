@@ -15,13 +15,13 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine
 
 from service.catalog import decision_times, table_store, watch_store
-from service.catalog.table_events import UNHEALTHY_AFTER, table_recovered, table_unhealthy
+from service.catalog.registration import Registration
+from service.catalog.table_events import UNHEALTHY_AFTER, event_of_table, table_recovered, table_unhealthy
 from service.db.engine import writing
 from service.delivery import outbox
-from service.events.event import Event
+from service.events.event import Event, EventType
 from service.events.notifier import Notifier
 from service.incidents import store
-from service.incidents.events import incident_closed, incident_opened
 from service.incidents.finding import Judged
 from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentState
 from service.model.clock import Clock
@@ -112,14 +112,16 @@ def change(
     closed = [each for each in closing if store.close(connection, each)]
     still_open = store.count_open(connection, table_id)
     table = table_store.get(connection, table_id)
-    events = [incident_opened(each, table, now) for each in opened if each.state is IncidentState.OPEN]
+    events = [
+        _event(EventType.TABLE_INCIDENT_OPENED, each, table, now) for each in opened if each.state is IncidentState.OPEN
+    ]
     for each in closed:
         was_open = unresolved[each.id].state is IncidentState.OPEN
         if not was_open and each.state is IncidentState.REPAIRED:
             confirmed = dataclasses.replace(unresolved[each.id], state=IncidentState.OPEN)
-            events.append(incident_opened(confirmed, table, now))
+            events.append(_event(EventType.TABLE_INCIDENT_OPENED, confirmed, table, now))
         if was_open or each.state is IncidentState.REPAIRED:
-            events.append(incident_closed(each, table, now))
+            events.append(_event(EventType.TABLE_INCIDENT_CLOSED, each, table, now))
     if still_open and not open_before:
         first = next(each for each in opened if each.state is IncidentState.OPEN)
         events.append(table_unhealthy(table, first.problem(), now))
@@ -130,3 +132,18 @@ def change(
 
 def new_id() -> str:
     return f"inc_{secrets.token_hex(8)}"
+
+
+def _event(type_: EventType, incident: Incident, table: Registration, at: datetime) -> Event:
+    data = {
+        "id": incident.id,
+        "kind": incident.kind.value,
+        "instant": incident.instant,
+        "operation": incident.operation,
+        "state": incident.state.value,
+        "opened_at": incident.opened_at.isoformat(),
+        "closed_at": incident.closed_at.isoformat() if incident.closed_at else None,
+        "because": incident.because,
+        "details": dict(incident.details),
+    }
+    return event_of_table(type_, table, at, (incident.id,), {"incident": data})

@@ -100,9 +100,9 @@ class _Now:
 
 
 def _now(connection: Connection, database: Database) -> _Now:
-    page = problem_store.page(connection, limit=MOST_PROBLEMS)
-    found = {each.problem.id: each.problem for each in page.items}
-    return _Now(found, acknowledgement_store.every(connection, database.clock()), page.next_cursor is None)
+    found = problem_store.every(connection, MOST_PROBLEMS + 1)
+    known = {each.id: each for each in found[:MOST_PROBLEMS]}
+    return _Now(known, acknowledgement_store.every(connection, database.clock()), len(found) <= MOST_PROBLEMS)
 
 
 def _examined(connection: Connection, database: Database, stored: Notification, now: _Now) -> _Findings:

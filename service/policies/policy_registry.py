@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 from service.catalog import decision_times, table_store
 from service.catalog.registration import Registration
 from service.db.documents import AtOnce
-from service.db.engine import reading, writing
+from service.db.engine import writing
 from service.model.clock import Clock
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
@@ -62,12 +62,6 @@ def decided_for(connection: Connection) -> dict[str, list[str]]:
         for pattern in deciding[id(policy)]:
             found[pattern].append(name)
     return found
-
-
-def of_table(engine: Engine, table_id: str) -> Effective:
-    """Raises TableNotFoundError."""
-    with reading(engine) as connection:
-        return levels_of(connection, table_id)[0]
 
 
 def put_pattern(

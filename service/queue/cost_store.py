@@ -6,13 +6,15 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from jobs.contract import JobKind
+from jobs.kinds.kind import WorksOn
+from jobs.kinds.registry import KINDS
 from jobs.kinds.results import Work
 from service.catalog import snapshot_store
 from service.db import schema
@@ -21,7 +23,6 @@ from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
 from service.queue.outlook_store import HeldRow, QueuedRow
-from service.queue.workload import work_of
 
 _c = schema.attempt_costs
 _t = schema.tables
@@ -148,3 +149,19 @@ def _ended(row: sa.Row[Any]) -> Ended:
     given = Circumstances(row.jobs_before, row.jobs_beside)
     known = {"work": work, "gib": row.gib, "is_good": row.succeeded, "circumstances": given}
     return Ended(row.table_id, row.kind, row.dry_run, **known, **amounts)
+
+
+def work_of(kind: JobKind, totals: Totals) -> Work:
+    """Returns an estimate of the work of a job without limits, according to the last poll of its table. The job itself
+    finds out the real amount."""
+    match works_on := KINDS[kind].works_on:
+        case WorksOn.EVERYTHING:
+            return Work(totals.base_bytes + totals.log_bytes, totals.base_files + totals.log_files)
+        case WorksOn.LOGGED:
+            return Work(totals.logged_bytes, totals.log_files + min(totals.log_files, totals.base_files))
+        case WorksOn.OUT_OF_USE:
+            return Work(totals.freed_bytes, totals.freed_files)
+        case WorksOn.TIMELINE:
+            return Work()
+        case _:
+            assert_never(works_on)

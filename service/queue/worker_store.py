@@ -95,6 +95,7 @@ def read_rates(connection: Connection) -> ReadRates:
     return RATES.read(connection)
 
 
-def prune(connection: Connection, before: datetime) -> int:
-    """Deletes the workers last seen before `before`, and returns how many."""
-    return connection.execute(_w.delete().where(_w.c.last_seen < before)).rowcount
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Deletes at most `limit` workers last seen before `before`, and returns how many."""
+    old = sa.select(_w.c.id).where(_w.c.last_seen < before).limit(limit)
+    return connection.execute(_w.delete().where(_w.c.id.in_(old))).rowcount

@@ -121,7 +121,7 @@ def trend(connection: Connection, since: datetime, until: datetime) -> Trend:
     return Trend(step, points)
 
 
-def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:
+def prune(connection: Connection, before: datetime, limit: int, *, now: datetime) -> int:
     """Deletes at most `limit` samples that are older than `before`. Among samples older than `_FINE_FOR`, those that
     are not the first of their hour are deleted too."""
     is_fine = sa.and_(_s.c.slot % _PER_HOUR != 0, _s.c.at < now - _FINE_FOR)

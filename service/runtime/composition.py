@@ -53,7 +53,7 @@ from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.reports import fleet_samples
-from service.runtime import catalog_round, discovery_round, retention
+from service.runtime import retention, setting_rounds
 from service.runtime.api_settings import exposure, identity, queue_settings, simulated_fleet
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
@@ -235,7 +235,7 @@ class Composition:
             # PostgreSQL notifies this process of other replicas' changes, so callers that wait need not poll the
             # database.
             ticks.append(Tick("commits", _COMMITS_SECONDS, notifier.notify_here))
-        ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
+        ticks += setting_rounds.ticks(context, chosen)
         if chosen.automatic:
             ticks.append(Tick("plan", chosen.plan_seconds, partial(self._fleet.plan, context.queue.planning)))
             advice = AdviceWriter.of(engine, simulated_fleet(chosen, context.queue.planning))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection, Engine
 
@@ -50,68 +51,39 @@ class Keep:
         return cls(*(timedelta(days=each) for each in days))
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """Number of deleted rows of each kind."""
-
-    jobs: int = 0
-    decisions: int = 0
-    incidents: int = 0
-    delegated_plans: int = 0
-    workers: int = 0
-    commits: int = 0
-    events: int = 0
-    audit_entries: int = 0
-    sessions: int = 0
-    samples: int = 0
-    figures: int = 0
-    costs: int = 0
-    fleet_samples: int = 0
-    reads: int = 0
-    objective_hours: int = 0
-
-    def __str__(self) -> str:
-        return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
-
-
-def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
-    """Deletes old rows. Every replica may do this at any time. Active jobs, the newest commit of a table and
-    undelivered events stay. An idempotency key is deleted with its job."""
-    now = clock()
-
-    def in_batches(delete: Callable[[Connection], int]) -> int:
-        total = 0
-        while True:
+def run_once(engine: Engine, clock: Clock, keep: Keep) -> Counter[str]:
+    """Deletes old rows, and returns the number of deleted rows of each kind. Every replica may do this at any time.
+    Active jobs, the newest commit of a table and undelivered events stay. An idempotency key is deleted with its
+    job."""
+    pruned: Counter[str] = Counter()
+    for name, prune, before in _steps(clock(), keep):
+        count = _BATCH_ROWS
+        while count >= _BATCH_ROWS:
             with writing(engine) as connection:
-                count = delete(connection)
-            total += count
-            if count < _BATCH_ROWS:
-                return total
-
-    pruned = Pruned(
-        jobs=in_batches(lambda connection: job_store.prune(connection, now - keep.history, _BATCH_ROWS)),
-        decisions=in_batches(lambda connection: decision_store.prune(connection, now - keep.history, _BATCH_ROWS)),
-        incidents=in_batches(lambda connection: store.prune(connection, now - keep.history, _BATCH_ROWS)),
-        delegated_plans=in_batches(lambda connection: plan_store.prune(connection, now - keep.history, _BATCH_ROWS)),
-        workers=in_batches(lambda connection: worker_store.prune(connection, now - _WORKERS)),
-        commits=in_batches(
-            lambda connection: commit_store.prune(connection, before=now - keep.commits, limit=_BATCH_ROWS)
-        ),
-        events=in_batches(lambda connection: outbox.prune(connection, now - keep.events, _BATCH_ROWS)),
-        audit_entries=in_batches(lambda connection: audit_store.prune(connection, now - keep.audit, _BATCH_ROWS))
-        + in_batches(lambda connection: audit_store.prune_refused(connection, _MOST_REFUSED_CALLS, _BATCH_ROWS)),
-        sessions=in_batches(lambda connection: session_store.prune(connection, now, _BATCH_ROWS)),
-        samples=in_batches(lambda connection: sample_store.prune(connection, now, now - keep.samples, _BATCH_ROWS)),
-        figures=in_batches(lambda connection: attempt_figures.prune(connection, now - keep.samples, _BATCH_ROWS)),
-        costs=in_batches(lambda connection: cost_store.prune(connection, now - keep.samples, _BATCH_ROWS)),
-        fleet_samples=in_batches(
-            lambda connection: fleet_samples.prune(connection, now, now - keep.samples, _BATCH_ROWS)
-        ),
-        reads=in_batches(lambda connection: read_store.prune(connection, now, _BATCH_ROWS)),
-        objective_hours=in_batches(
-            lambda connection: objective_store.prune(connection, now - _OBJECTIVE_HOURS, _BATCH_ROWS)
-        ),
-    )
-    if pruned != Pruned():
-        log.info("Deleted old rows: %s", pruned)
+                count = prune(connection, before, _BATCH_ROWS)
+            pruned[name] += count
+    pruned = +pruned
+    if pruned:
+        log.info("Deleted old rows: %s", ", ".join(f"{count} {name}" for name, count in pruned.items()))
     return pruned
+
+
+def _steps(now: datetime, keep: Keep) -> Iterator[tuple[str, Callable[[Connection, datetime, int], int], datetime]]:
+    """Yields for each kind of rows its name, the function that deletes at most a number of them, and the time before
+    which they are old."""
+    yield "jobs", job_store.prune, now - keep.history
+    yield "decisions", decision_store.prune, now - keep.history
+    yield "incidents", store.prune, now - keep.history
+    yield "delegated_plans", plan_store.prune, now - keep.history
+    yield "workers", worker_store.prune, now - _WORKERS
+    yield "commits", commit_store.prune, now - keep.commits
+    yield "events", outbox.prune, now - keep.events
+    yield "audit_entries", audit_store.prune, now - keep.audit
+    yield "audit_entries", lambda *given: audit_store.prune_refused(given[0], _MOST_REFUSED_CALLS, given[2]), now
+    yield "sessions", session_store.prune, now
+    yield "samples", partial(sample_store.prune, now=now), now - keep.samples
+    yield "figures", attempt_figures.prune, now - keep.samples
+    yield "costs", cost_store.prune, now - keep.samples
+    yield "fleet_samples", partial(fleet_samples.prune, now=now), now - keep.samples
+    yield "reads", read_store.prune, now
+    yield "objective_hours", objective_store.prune, now - _OBJECTIVE_HOURS

@@ -17,8 +17,7 @@ from service.model.record import Record
 from service.policies.policy import Policy
 from service.queue.cost import Basis
 from service.simulation.advisable import ADVISABLE, Advisable
-from service.simulation.expected import Expected
-from service.simulation.fleet import Fleet
+from service.simulation.fleet import Expected, Fleet
 from service.simulation.outcome import Outcome
 from service.simulation.simulator import simulated
 from service.simulation.table_past import TablePast

@@ -12,7 +12,7 @@ from service.queue import attempt_figures
 from service.scheduling import budgets
 from service.scheduling.budgets import MEMBERS, Key, SharedBudget
 from service.simulation.edit import Side
-from service.simulation.simulated_budgets import BudgetsPast, day_of, days_before
+from service.simulation.simulated_limits import BudgetsPast, day_of, days_before
 
 _DAY = timedelta(days=1)
 

@@ -29,12 +29,11 @@ from service.scheduling.trigger_context import TriggerContext
 from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
 from service.simulation.answer import Answer
+from service.simulation.calendar_times import OpenWindows, Schedule
 from service.simulation.counted import COUNTED, SIMULATED, counts, stays_due, stays_proposed
-from service.simulation.expected import Expected
-from service.simulation.open_windows import OpenWindows
-from service.simulation.schedule import Schedule
-from service.simulation.simulated_budgets import SimulatedBudgets
+from service.simulation.fleet import Expected
 from service.simulation.simulated_files import SimulatedFiles, Taken, moment
+from service.simulation.simulated_limits import SimulatedBudgets
 from service.simulation.table_past import TablePast, Write
 
 _NEVER = JobHistory()

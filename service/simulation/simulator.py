@@ -19,12 +19,10 @@ from service.queue.slot_use import AT_LEAST, used_after
 from service.scheduling.admission import Load
 from service.scheduling.expected_costs import WEIGHED
 from service.simulation.counted import SIMULATED
-from service.simulation.expected import Expected
-from service.simulation.fleet import Fleet
+from service.simulation.fleet import Expected, Fleet
 from service.simulation.outcome import KindOutcome, Outcome, Point, Sums, TableOutcome, percentile
-from service.simulation.simulated_budgets import SimulatedBudgets
 from service.simulation.simulated_files import Taken, moment
-from service.simulation.simulated_shares import SimulatedShares
+from service.simulation.simulated_limits import SimulatedBudgets, SimulatedShares
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.table_past import TablePast
 

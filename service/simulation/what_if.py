@@ -21,8 +21,7 @@ from service.scheduling.table_objectives import level_of
 from service.simulation import budgets_past, past_store, read_costs
 from service.simulation.edit import Edit, Edited, edited
 from service.simulation.errors import SimulationTooLargeError
-from service.simulation.expected import Expected
-from service.simulation.fleet import Fleet
+from service.simulation.fleet import Expected, Fleet
 from service.simulation.outcome import Outcome
 from service.simulation.past_store import Past, TooManyCommits
 from service.simulation.side_by_side import both

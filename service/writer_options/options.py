@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
-from jobs.format.consistent_hashing import RANGES_STAY
 from jobs.format.hudi_versions import release
 from service.delegation import writer_options as delegation
 from service.lake.table import TableType
-from service.writer_options import flink_notes, spark_notes
+from service.writer_options import writer_notes
 from service.writer_options.known_options import known, table_version_of
 from service.writer_options.statements import creating
 from service.writer_options.written_table import Callback, Target
@@ -119,21 +118,21 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
         options |= {**_NO_DATA_SKIPPING, **target.index_options}
     if target.has_flink and engine is not WriterEngine.FLINK and not target.has_record_index:
         options |= _METADATA_AT_THE_END
-    notes = (*_notes(target, engine), *delegation.notes(engine, manager, target.index))
+    notes = (*writer_notes.of(target, engine), *delegation.notes(engine, manager, target.index))
     match engine:
         case WriterEngine.FLINK:
             options = known({**_table_for_flink(target), **options}, target.hudi_version)
             return WriterOptions(options, sql=_statements(target, engine, {"with": _with(options)}), notes=notes)
         case WriterEngine.SPARK:
             options = known({**_table_for_spark(target), **options}, target.hudi_version)
-            return WriterOptions(options, session_conf=spark_notes.FRESH_SESSION, notes=notes)
+            return WriterOptions(options, session_conf=writer_notes.FRESH_SESSION, notes=notes)
         case WriterEngine.SPARK_SQL:
             options = known(options, target.hudi_version)
             sql = {"set": "\n".join(_set(key, value) for key, value in options.items())}
             if not target.exists:
                 sql["tblproperties"] = _tblproperties(target)
             return WriterOptions(
-                options, session_conf=spark_notes.FRESH_SESSION, sql=_statements(target, engine, sql), notes=notes
+                options, session_conf=writer_notes.FRESH_SESSION, sql=_statements(target, engine, sql), notes=notes
             )
 
 
@@ -154,7 +153,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     is_flink = engine is WriterEngine.FLINK
     if target.index is None and not target.has_consistent_hashing:
         if is_flink:
-            return dict(flink_notes.LOADED_INDEX) if target.exists else {}
+            return dict(writer_notes.LOADED_INDEX) if target.exists else {}
         return dict(_BESIDE_CLUSTERING)
     options = {
         "index.type" if is_flink else "hoodie.index.type": "BUCKET",
@@ -163,7 +162,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     if target.index:
         options["hoodie.bucket.index.hash.field"] = ",".join(target.index.hash_fields)
         options["hoodie.bucket.index.num.buckets"] = str(target.num_buckets)
-        options |= {} if is_flink else spark_notes.NO_PRUNING
+        options |= {} if is_flink else writer_notes.NO_PRUNING
     return options if is_flink else options | _LOOKED_UP_ANEW
 
 
@@ -223,47 +222,3 @@ def _set(key: str, value: str) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _notes(target: Target, engine: WriterEngine) -> list[str]:
-    notes = []
-    if target.index and target.exists and target.num_buckets != target.index.num_buckets:
-        notes.append(
-            f"The table was registered with {target.index.num_buckets} buckets and now has a hashing config, which"
-            " sets the number of each partition. Writers with Hudi 1.1 or later use it and ignore their option."
-        )
-    if target.index and release(target.hudi_version) < (1, 1):
-        notes.append(
-            f"Hudi {target.hudi_version} uses the number of buckets in its options, even if the table has another"
-            " number. Stop this writer before a bucket expansion, and start it again with the new number."
-        )
-    if lock_providers.first_release(target.lock_provider) > release(target.hudi_version):
-        notes.append(f"Hudi {target.hudi_version} does not have this lock provider. Use another one for all writers.")
-    if target.is_non_blocking:
-        notes.append(
-            "The table is written with non-blocking concurrency control. Its writers never conflict, so no job can"
-            " replace its file groups (no bucket expansion, no clustering inside buckets). Never run an INSERT"
-            " OVERWRITE in Flink: it hides all rows, its own too, because the ids of file groups stay the same."
-        )
-    if target.has_consistent_hashing:
-        notes.append(
-            "The table has the consistent-hashing bucket index. A bucket_resize splits and merges its buckets; Hudi's"
-            " own clustering must not do so. Do not use optimistic_concurrency_control in a Flink job on this table: a"
-            " compaction during an instant of the Flink job breaks Hudi's check for conflicts."
-        )
-        notes.append(RANGES_STAY)
-    notes += _NOTES_OF[engine](target)
-    if lock_providers.is_in_a_file(target.lock_provider):
-        notes.append(
-            "Hudi's filesystem lock works only for writers on one machine. The lock expires only if an option says so."
-        )
-    elif not target.lock_options:
-        notes.append("Add the lock provider's own options, the same for all writers and in the table's registration.")
-    return notes
-
-
-_NOTES_OF = {
-    WriterEngine.SPARK: spark_notes.of,
-    WriterEngine.SPARK_SQL: spark_notes.of_sql,
-    WriterEngine.FLINK: flink_notes.of,
-}

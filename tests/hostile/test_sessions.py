@@ -221,7 +221,7 @@ def test_only_the_newest_sessions_of_a_token_continue_and_old_ones_are_deleted(
     clock.advance(LIFETIME.total_seconds() + 60)
     month = timedelta(days=30)
     pruned = retention.run_once(sqlite, clock, retention.Keep(month, month, month))
-    assert pruned.sessions == session_store.MOST_OF_TOKEN
+    assert pruned["sessions"] == session_store.MOST_OF_TOKEN
 
 
 def test_a_session_serves_every_replica(app_context: AppContext, issue: Any) -> None:

@@ -368,7 +368,7 @@ def test_polls_go_on_when_a_newer_hudi_has_upgraded_the_table(
     assert observer.poll() == []
     with reading(observer.engine) as connection:
         assert incident_store.unresolved(connection, "t") == []
-        clock = snapshot_store.clocks(connection, ["t"])["t"]
+        clock = snapshot_store.CLOCKS.read(connection, {"of_tables": ["t"]})["t"]
     assert (clock["disagreement"], clock["set_back"]) == (None, None)
     observer.poll_everything()
 

@@ -18,7 +18,7 @@ from jobs.problems.tables import NO_META_FIELDS
 from jobs.services import audit, diagnosis
 from jobs.services.checks import examination
 from jobs.services.checks.finding import Examined, Finding, named
-from service.queue.damage_incidents import by_type
+from service.queue.job_incidents import by_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -92,7 +92,8 @@ def advice(service: Service, table_id: str = TABLE) -> Advice:
 
 
 def policy(service: Service, table_id: str = TABLE) -> Policy:
-    return policy_registry.of_table(service.engine, table_id).policy
+    with reading(service.engine) as connection:
+        return policy_registry.levels_of(connection, table_id)[0].policy
 
 
 def set_policy(service: Service, **settings: Any) -> None:

@@ -248,7 +248,7 @@ def test_old_entries_and_all_but_the_newest_refused_calls_are_deleted(
     for name in "abcd":
         client.delete(f"/v1/policies/{name}")
     keep = retention.Keep(MONTH, MONTH, MONTH, audit=timedelta(hours=2))
-    assert retention.run_once(sqlite, clock, keep).audit_entries == 2
+    assert retention.run_once(sqlite, clock, keep)["audit_entries"] == 2
     assert [each["object_id"] for each in entries(client)] == ["d", "c", "all"]
     clock.advance(4000)
-    assert retention.run_once(sqlite, clock, keep).audit_entries == 1
+    assert retention.run_once(sqlite, clock, keep)["audit_entries"] == 1

@@ -19,7 +19,7 @@ from service.registration.catalogs import store
 from service.registration.catalogs.catalog import CatalogKind, Source
 from service.registration.catalogs.listing import ReadLimits, read
 from service.registration.detection import examine
-from service.runtime import catalog_round, settings
+from service.runtime import setting_rounds, settings
 from tests.integration.control_plane.listed_lake import QUERY, Lake
 from tests.support.contexts import changed
 from tests.support.small_table import SmallTable
@@ -53,7 +53,7 @@ class Catalogs:
 
     def api(self, context: AppContext | None = None, **members: Any) -> TestClient:
         context = context or self.context_with(**members)
-        catalog_round.declare(context)
+        setting_rounds.declare_catalogs(context)
         headers = {"Content-Type": "application/json"}
         client = TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers)
         client.__enter__()
@@ -363,12 +363,12 @@ def test_the_background_syncs_a_catalog_when_it_is_due(catalogs: Catalogs, clock
     lake.table("shop.orders")
     context = catalogs.context_with(**ALL, every_seconds=100)
     context = replace(context, database=replace(context.database, clock=clock))
-    catalog_round.declare(context)
-    assert catalog_round.run_once(context).startswith("registered or unregistered 1 ")
+    setting_rounds.declare_catalogs(context)
+    assert setting_rounds.sync_catalogs(context).startswith("registered or unregistered 1 ")
     lake.table("shop.returns")
-    assert catalog_round.run_once(context).startswith("registered or unregistered 0 ")
+    assert setting_rounds.sync_catalogs(context).startswith("registered or unregistered 0 ")
     clock.advance(101)
-    assert catalog_round.run_once(context).startswith("registered or unregistered 1 ")
+    assert setting_rounds.sync_catalogs(context).startswith("registered or unregistered 1 ")
     assert set(rows(context)) == {"shop.orders", "shop.returns"}
 
 

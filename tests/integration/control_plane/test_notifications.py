@@ -24,7 +24,7 @@ from service.events.notifier import Notifier
 from service.health import acknowledgement_store, problem_history, problem_store
 from service.health.acknowledgement_store import Acknowledgement
 from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
-from service.health.problem_events import problem_opened
+from service.health.problem_events import problem_event
 from service.health.problem_store import OpenProblem
 from service.notifications import notifications as flows
 from service.notifications import rounds, store
@@ -68,7 +68,10 @@ class OnCall:
         """Publishes the events of problems that have opened."""
         now = self.clock()
         with writing(self.post.engine) as connection:
-            events = [problem_opened(OpenProblem(each, now, base_path="/lake"), {}, now) for each in problems]
+            events = [
+                problem_event(EventType.PROBLEM_OPENED, OpenProblem(each, now, base_path="/lake"), {}, now)
+                for each in problems
+            ]
             outbox.publish(connection, events, now=now)
 
     def end(self, problems: Iterable[HealthProblem]) -> None:

@@ -311,7 +311,7 @@ def test_deleted_commits_that_are_still_on_the_timeline_are_not_published_again(
     table.commit("007")
     watched.poll()
     watched.clock.advance(100 * 24 * 3600)
-    assert retention.run_once(watched.engine, watched.clock, KEEP).commits == 1
+    assert retention.run_once(watched.engine, watched.clock, KEEP)["commits"] == 1
     table.commit("009")
     watched.poll()
     assert watched.instants(table_id) == ["003", "005", "007", "009"]

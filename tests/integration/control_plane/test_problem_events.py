@@ -74,8 +74,7 @@ class Watchman:
 
     def standing(self) -> Counter[str]:
         with reading(self.engine) as connection:
-            page = problem_store.page(connection, limit=100_000)
-        return Counter(each.problem.kind.value for each in page.items)
+            return Counter(each.kind.value for each in problem_store.every(connection))
 
 
 @pytest.fixture
@@ -122,9 +121,9 @@ def test_a_problem_is_announced_when_it_opens_and_when_it_is_resolved(
     assert (problem["kind"], problem["opened_at"]) == ("policy-warning", event.at.isoformat())
     assert "A plan harms." in problem["detail"]
     with reading(engine) as connection:
-        [listed] = problem_store.page(connection, limit=10).items
+        [listed] = problem_store.every(connection)
         assert problem_store.counts(connection) == {(ProblemKind.POLICY_WARNING, Severity.NOTICE): 1}
-    assert (listed.problem.id, listed.problem.detail) == (problem["id"], problem["detail"])
+    assert (listed.id, listed.detail) == (problem["id"], problem["detail"])
     with writing(engine) as connection:
         warn(connection, "tbl_0", clock, None)
     watchman.round()
@@ -182,8 +181,7 @@ def test_thousands_of_problems_that_open_at_once_are_announced_in_several_rounds
     assert first[0].data["open"] == {"critical": 1, "warning": 0, "notice": MOST_EVENTS + 20}
     told = {event.data["problem"]["id"] for event in first}
     with reading(engine) as connection:
-        every = problem_store.page(connection, limit=1000).items
-    silent = [each.problem for each in every if each.problem.id not in told]
+        silent = [each for each in problem_store.every(connection) if each.id not in told]
     assert len(silent) == 21
     with writing(engine) as connection:
         warn(connection, str(silent[0].table_id), clock, None)
@@ -321,26 +319,18 @@ def test_a_problem_that_becomes_worse_is_announced_again(
     assert watchman.events() == []
 
 
-def test_pages_of_the_stored_problems_are_in_the_order_of_their_weight(
+def test_the_stored_problems_are_in_the_order_of_their_weight(
     engine: sa.Engine, clock: FakeClock, watchman: Watchman
 ) -> None:
     tables(engine, clock, range(7))
     pause(engine, clock)
     watchman.round()
     with reading(engine) as connection:
-        every = problem_store.page(connection, limit=100)
-        found, cursor = [], None
-        while True:
-            page = problem_store.page(connection, limit=3, cursor=cursor)
-            found += page.items
-            if (cursor := page.next_cursor) is None:
-                break
-        of_one = problem_store.page(connection, limit=9, table_id="tbl_3", severities=[Severity.NOTICE]).items
-        none = problem_store.page(connection, limit=9, kinds=[ProblemKind.SMALL_FILES]).items
-    assert len(found) == 8
-    assert found == list(every.items)
-    assert [each.problem.table_id for each in of_one] == ["tbl_3"]
-    assert none == []
+        every = problem_store.every(connection)
+        first = problem_store.every(connection, 3)
+    assert len(every) == 8
+    assert every == sorted(every, key=lambda each: each.place)
+    assert first == every[:3]
 
 
 def disabled_webhook(url: str) -> str:

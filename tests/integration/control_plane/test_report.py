@@ -231,7 +231,7 @@ def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
     # The sums stay the same when samples are thinned out.
     clock.advance(10 * 86_400)
     with writing(engine) as connection:
-        assert fleet_samples.prune(connection, clock(), clock() - timedelta(days=365), 100) == 1
+        assert fleet_samples.prune(connection, clock() - timedelta(days=365), 100, now=clock()) == 1
     found = api.get("/v1/report/trend", params={"since": "2025-12-31T00:00:00Z"}).json()
     assert found["step_seconds"] == 21_600
     assert [each["freed_bytes"] for each in found["items"]] == [5_000]

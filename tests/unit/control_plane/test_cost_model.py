@@ -15,7 +15,7 @@ from service.lake.snapshot import Totals
 from service.queue.cost import Basis, Cost, CostPart, Ended
 from service.queue.cost_fit import Observation, fitted
 from service.queue.cost_model import CostModel
-from service.queue.workload import work_of
+from service.queue.cost_store import work_of
 
 MIB, GIB = 2**20, 2**30
 KIND = "compaction"

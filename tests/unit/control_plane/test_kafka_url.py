@@ -8,8 +8,8 @@ import pytest
 
 from service.delivery.errors import HeaderNotAllowedError, UrlNotAllowedError
 from service.delivery.guard import Guard
+from service.delivery.kafka import login
 from service.delivery.kafka_url import Broker, KafkaUrl, parsed
-from service.delivery.sasl import login
 from service.delivery.transport import checked
 
 INSIDE = Guard.of(["kafka.corp", "10.0.0.0/8", "fd00::/8"])

@@ -11,7 +11,7 @@ from service.policies.policy import Policy
 from service.policies.settings import AuditSettings, CleaningSettings, CompactionSettings
 from service.scheduling.budgets import SharedBudget
 from service.simulation.fleet import Fleet
-from service.simulation.simulated_budgets import BudgetsPast
+from service.simulation.simulated_limits import BudgetsPast
 from service.simulation.simulator import simulated
 from service.simulation.table_past import Write
 from tests.unit.control_plane.past_fleet import BEGIN, DAY, MIB, a_past, cost

@@ -143,7 +143,9 @@ def test_flink_loads_the_index_of_a_table_that_is_there_unless_buckets_need_no_i
     name = "index.bootstrap.enabled"
     found = options(FLINK)
     assert found.options[name] == "true"
-    assert any("start it without that state" in note for note in found.notes)
+    [note] = [note for note in found.notes if "start it without that state" in note]
+    assert f"{name}=true and no savepoint" in note
+    assert note.endswith("keeps the source's offsets.")
     assert name not in options().options
     for of_buckets in (
         options(FLINK, index=FOUR, num_buckets=4),

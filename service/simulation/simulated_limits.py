@@ -1,4 +1,4 @@
-"""Budgets that tables share, on the clock of a simulation."""
+"""Limits that tables share, on the clock of a simulation: budgets, and the shares of reads that may cost more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from service.outcome.read_share import CostlyTable, ReadShare
 from service.scheduling.budgets import MEMBERS, Key, SharedBudget
+from service.simulation.table_past import TablePast
 
 _DAY = timedelta(days=1)
 
@@ -64,3 +66,24 @@ def day_of(at: datetime) -> datetime:
 
 def days_before(day: datetime, number: int) -> Iterator[datetime]:
     return (day - each * _DAY for each in range(1, number + 1))
+
+
+class SimulatedShares:
+    """The shares of reads that may cost more, by table id. `levels` has the level that sets `of_reads` for a table."""
+
+    def __init__(self, pasts: Sequence[TablePast], levels: Mapping[str, str]) -> None:
+        totals: defaultdict[str, float] = defaultdict(float)
+        for each in pasts:
+            if level := levels.get(each.id):
+                totals[level] += each.objective.reads.per_day
+        shares = {level: ReadShare(level, reads) for level, reads in totals.items()}
+        self.by_id = {each.id: shares[levels[each.id]] for each in pasts if levels.get(each.id)}
+        for each in pasts:
+            if share := self.by_id.get(each.id):
+                share.may_wait = 1 - (each.policy.objective.of_reads or 1.0)
+
+    def note(self, table_id: str, waiting: CostlyTable | None) -> list[str]:
+        """Notes whether the table waits. Returns the ids of the tables that can no longer wait because of this."""
+        share = self.by_id[table_id]
+        share.note(table_id, waiting)
+        return share.displaced() if waiting else []

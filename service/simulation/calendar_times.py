@@ -1,4 +1,4 @@
-"""The maintenance windows of a simulated table."""
+"""The times of a policy on the clock of a simulation: its maintenance windows and its cron expressions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Self
 
 from service.policies import windows
 from service.policies.policy import Policy, Window
+from service.scheduling.cron import next_after
+from service.scheduling.trigger_context import Calendar
 
 _AFTERWARDS = 15 * 86_400.0
 _YEAR = 366 * 86_400.0
@@ -50,3 +52,23 @@ def _spans(opened: Sequence[Window], time_zone: str, begin: float, end: float) -
     first, last = (datetime.fromtimestamp(each, UTC) for each in (begin, end + _AFTERWARDS))
     found = windows.spans(opened, time_zone, first, last)
     return [start.timestamp() for start, _ in found], [stop.timestamp() for _, stop in found]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The times of a cron expression. `is_due` is true from a scheduled time until the job has started."""
+
+    expression: str
+    time_zone: str
+    next_at: datetime | None
+    is_due: bool = False
+
+    @classmethod
+    def after(cls, begin: datetime, expression: str, time_zone: str) -> Self:
+        return cls(expression, time_zone, next_after(expression, time_zone, begin))
+
+    def calendar(self, now: datetime) -> Calendar:
+        while self.next_at is not None and self.next_at <= now:
+            self.is_due = True
+            self.next_at = next_after(self.expression, self.time_zone, now)
+        return Calendar(self.is_due, self.next_at)
