@@ -23,22 +23,12 @@ from jobs.contract import Problem
 from jobs.format.gzip_level import LEVEL_VARIABLE
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import (
-    dropped_objects,
-    google_connector,
-    idle_jvm,
-    ivy,
-    prompt_answers,
-    session_python,
-    storage_login,
-    task_numbers,
-)
+from jobs.hudi import gateway, google_connector, idle_jvm, ivy, session_python, storage_login, task_numbers
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
 from jobs.hudi.jvm_log import JvmLog, java_option
 from jobs.hudi.kerberos import log_in
-from jobs.hudi.shipping import ship_jobs
 from jobs.hudi.start_failure import explained, is_of_packages
 from jobs.problems.worker_starts import JAVA_UNSUITED, SPARK_NOT_STARTED
 
@@ -167,9 +157,9 @@ def start_session(
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
-    dropped_objects.remove_together(session)
+    gateway.remove_together(session)
     idle_jvm.let_cleaner_wait(session)
-    prompt_answers.send_at_once(session)
+    gateway.send_at_once(session)
     task_numbers.begin_at_random_numbers(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
@@ -186,7 +176,7 @@ def start_session(
     session_python.drop_jars(session.sparkContext)
     _look_up_functions(session)
     if not is_local(master):
-        ship_jobs(session.sparkContext)
+        session_python.ship_jobs(session.sparkContext)
     return session
 
 

@@ -1,15 +1,19 @@
-"""The Python of a session's tasks, and how its workers are started."""
+"""The Python of a session's tasks: which one it is, how its workers are started, and the modules that they find."""
 
 from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jobs
 from jobs.format.spark_options import is_local
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _PYTHON = "spark.pyspark.python"
 
@@ -29,6 +33,23 @@ def daemon(master: str) -> dict[str, str]:
     # started.
     has_package = is_local(master) and Path(jobs.__path__[0]).is_dir()
     return {"spark.python.daemon.module": "jobs.dataplane.python_daemon"} if has_package else {}
+
+
+def ship_jobs(context: SparkContext) -> None:
+    """Sends the package `jobs` to the executors, so that tasks find its modules in this worker's version. If it came
+    from an archive, `spark-submit --py-files` has sent it already."""
+    folder = Path(jobs.__path__[0])
+    if not folder.is_dir():
+        return
+    session: Any = context
+    # Spark serves the file to executors that start later, so it must exist as long as the session.
+    archive = Path(session._temp_dir, "jobs.zip")
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for module in sorted(folder.rglob("*.py")):
+            file.write(module, Path(folder.name, module.relative_to(folder)))
+    context.addPyFile(str(archive))
+    # The driver keeps its own modules, which are imported already.
+    sys.path[:] = [entry for entry in sys.path if not entry.endswith(f"/{archive.name}")]
 
 
 def drop_jars(context: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -13,8 +15,8 @@ from typing import TYPE_CHECKING
 from jobs.contract import Problem, WorkerInfo, WorkerState
 from jobs.format.spark_options import shown
 from jobs.hudi.executors import Executors, ExecutorsUnfitError, SessionLostError
+from jobs.local_process import STANDBY
 from jobs.web_url import is_web_url
-from jobs.worker import standby
 from jobs.worker.service import Service, ServiceUnreachableError
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Presence:
     def __init__(self, service: Service, worker_id: str, info: WorkerInfo) -> None:
         self._service = service
         self.id = worker_id
-        self.called = standby.call()
+        self.called = _call()
         self.info = replace(info, state=WorkerState.STARTING)
         self._executors: Executors | None = None
         self._proof: threading.Thread | None = None
@@ -136,6 +138,25 @@ class Presence:
 
         self._proof = threading.Thread(target=prove, name="first task", daemon=True)
         self._proof.start()
+
+
+def _call() -> threading.Event:
+    """Returns an event that is set when the worker is called to take jobs. A standby, which its supervisor has started
+    ahead of time, is called by a line on standard input when another worker ends; for any other worker the event is set
+    from the beginning."""
+    called = threading.Event()
+    if STANDBY not in os.environ:
+        called.set()
+        return called
+
+    def listen() -> None:
+        # If the pipe is closed without a line, the supervisor is gone, and `jobs.worker.parent_process` ends the
+        # worker.
+        if sys.stdin.buffer.readline():
+            called.set()
+
+    threading.Thread(target=listen, name="standby", daemon=True).start()
+    return called
 
 
 def own_version() -> str | None:

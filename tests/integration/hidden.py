@@ -1,4 +1,4 @@
-"""Hides instants from a writer, as if the writer had read the timeline before them."""
+"""Hides instants, or the number of buckets, from a writer, as if the writer had read the table before them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tests.integration import tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import DataFrame
 
 
 @contextmanager
@@ -21,3 +25,20 @@ def hidden(base: Path, instant: str, away: Path) -> Iterator[None]:
     yield
     for path in paths:
         shutil.move(away / path.name, path)
+
+
+@contextmanager
+def unseen_config(base: Path) -> Iterator[None]:
+    """Hides the hashing config, as from a writer that has read the number of buckets before the change."""
+    config = base / ".hoodie" / ".bucket_index"
+    away = base.with_name(f"{base.name} config")
+    shutil.move(config, away)
+    yield
+    shutil.move(away, config)
+
+
+def write_stale(frame: DataFrame, base: Path, options: dict[str, str]) -> str:
+    """Writes by the number in the options; returns the instant."""
+    with unseen_config(base):
+        tables.upsert(frame, base, options)
+    return tables.newest(base)

@@ -323,6 +323,26 @@ def _duplicates(rows: Sequence[Row]) -> int:
     return len(rows) - len({(row[_PARTITION], row[_KEY]) for row in rows})
 
 
+def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str], list[str]]:
+    """Returns the rows of the table, and those of the frames together."""
+    names = like[0].columns
+    found = collected(spark, base).rows
+    expected = [row for frame in like for row in frame.collect()]
+    return sorted(str([row[name] for name in names]) for row in found), sorted(str([*row]) for row in expected)
+
+
+def completed_files(base: Path) -> list[Path]:
+    """Returns the files of the completed commits of any kind in the active timeline."""
+    folder = base / ".hoodie" / "timeline"
+    found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
+    return [path for path in found if path.name.count(".") == 1]
+
+
+def newest(base: Path) -> str:
+    """Returns the newest instant of a completed commit."""
+    return max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
+
+
 def left_behind(base: Path) -> list[str]:
     """Returns the data files, markers and hashing configs that belong to no completed instant, and a lock file."""
     timeline = base / ".hoodie" / "timeline"

@@ -15,7 +15,7 @@ from jobs.lock_errors import LockLostError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind
-from tests.integration.writers import At, Cancelled, HeldWriter, let_heartbeat_expire, prepared_while_committing
+from tests.integration.writers import At, Cancelled, HeldWriter, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,26 +25,6 @@ if TYPE_CHECKING:
 WAITING = "waiting for writers"
 COW_FIRST = ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.exhaustive)]
 MOR_FIRST = ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)]
-
-
-@pytest.mark.parametrize("table_type", MOR_FIRST)
-def test_commits_of_writers_during_the_split_are_split_as_well(
-    spark: SparkSession, base: Path, table_type: str
-) -> None:
-    options = tables.writer_options(base, table_type=table_type)
-    tables.upsert(tables.rows(spark, 0, 60, partitions=1), base, options)
-
-    def writers_commit() -> None:
-        tables.upsert(tables.rows(spark, 0, 30, ts=5, partitions=1), base, options)
-        tables.upsert(tables.rows(spark, 60, 90, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
-
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At(WAITING, writers_commit))
-
-    assert result.details["rewritten_again"] > 0
-    proved(spark, base, 8)
-    frame = spark.read.format("hudi").load(str(base))
-    assert frame.count() == 90
-    assert frame.where("ts = 5").count() == 60
 
 
 @pytest.mark.exhaustive
@@ -81,25 +61,6 @@ def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     proved(spark, base, 4)
     assert left_behind(base) == []
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", MOR_FIRST)
-def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
-    spark: SparkSession, base: Path, table_type: str
-) -> None:
-    options = tables.write_table(spark, base, table_type=table_type)
-    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options)
-    context = prepared_while_committing(writer)
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, context=context)
-
-    writer.end()
-    assert writer.error is not None
-    assert len(result.details["fenced"]) == 1
-    assert len(proved(spark, base, 8)) == 600
-    # The writer's retry reads the new number.
-    tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
-    assert len(proved(spark, base, 8)) == 700
 
 
 @pytest.mark.parametrize(

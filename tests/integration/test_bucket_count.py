@@ -11,14 +11,15 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
-from jobs.errors import DeletesLostError, RefusedError
+from jobs.errors import DeletesLostError
 from jobs.format import bucket_hash
 from tests.integration import tables
+from tests.integration.hidden import write_stale
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
-from tests.integration.tables import left_behind
-from tests.integration.test_contraction import completed_files, in_buckets
-from tests.integration.writers import At, HeldWriter, prepared_while_committing
+from tests.integration.tables import left_behind, texts
+from tests.integration.test_contraction import in_buckets
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,97 +143,6 @@ def test_partitions_with_different_numbers_get_one_number_and_a_partition_that_h
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("way", [ONCE, THROUGH])
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_commits_of_writers_during_the_rewrite_are_rewritten_as_well(
-    spark: SparkSession, base: Path, table_type: str, way: str
-) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=6, table_type=table_type, copied=False)
-
-    def writers_commit() -> None:
-        tables.upsert(tables.rows(spark, 0, 4, ts=5), base, options)
-        tables.upsert(tables.rows(spark, 600, 700, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
-
-    context = At("waiting for writers", writers_commit)
-    params = {"num_buckets": 4, "way": way}
-    result = run_job(spark, base, "bucket_count", params, index=index_of(6), context=context).details
-
-    assert result["rewritten_again"] > 0
-    assert result["files_written"] == 16
-    assert len(proved(spark, base, 4, index_of(6))) == 400
-    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("before", "after"), [(8, 6), (6, 8)])
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6)])
-def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, before: int, after: int
-) -> None:
-    base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=300, num_buckets=before, table_type=table_type, version=version)
-    index = index_of(before)
-    count_buckets(spark, base, before, after)
-    # A writer that has read the number just before the switch.
-    config = base / ".hoodie" / ".bucket_index"
-    shutil.move(config, tmp_path / "away")
-    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    tables.upsert(new_partition, base, options)
-    shutil.move(tmp_path / "away", config)
-    assert tables.misplaced(spark, base, after) > 0
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
-    with pytest.raises(RefusedError, match="bucket"):
-        count_buckets(spark, base, before, after + 1)
-
-    result = run_job(spark, base, "repair", {"instants": [instant]}, index=index)
-
-    assert result.details["repaired"] == [instant]
-    assert len(proved(spark, base, after, index)) == 400
-    expected = tables.rows(spark, 0, 300).union(new_partition)
-    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
-    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("before", "after"), [(8, 6), (6, 8)])
-def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
-    spark: SparkSession, base: Path, before: int, after: int
-) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=before)
-    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options)
-    context = prepared_while_committing(writer)
-    params = {"num_buckets": after, "settle_seconds": 8}
-    result = run_job(spark, base, "bucket_count", params, index=index_of(before), context=context).details
-
-    writer.end()
-    assert writer.error is not None
-    assert len(result["fenced"]) == 1
-    assert len(proved(spark, base, after, index_of(before))) == 300
-    tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
-    assert len(proved(spark, base, after, index_of(before))) == 350
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("way", [ONCE, THROUGH])
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_key_in_two_buckets_is_refused_before_the_commit(
-    spark: SparkSession, base: Path, table_type: str, way: str
-) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
-    wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}
-    tables.upsert(tables.rows(spark, 0, 50, ts=5), base, wrong)
-    assert tables.duplicates(spark, base) > 0
-    before = tables.snapshot(spark, base)
-
-    with pytest.raises(RefusedError) as caught:
-        count_buckets(spark, base, 8, 5, way=way)
-
-    assert caught.value.problem().type == "bucket-index-contradicted"
-    assert tables.snapshot(spark, base) == before
-    assert left_behind(base) == []
-
-
-@pytest.mark.exhaustive
 def test_more_files_than_a_task_writes_at_once_come_from_several_tasks(spark: SparkSession, tmp_path: Path) -> None:
     for way in (ONCE, THROUGH):
         base = tmp_path / way / "trips"
@@ -252,18 +162,12 @@ def test_more_files_than_a_task_writes_at_once_come_from_several_tasks(spark: Sp
 
 
 @pytest.mark.exhaustive
-def test_deletes_by_the_old_number_are_made_in_the_right_buckets(
-    spark: SparkSession, tmp_path: Path, base: Path
-) -> None:
+def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, table_type=MOR)
     count_buckets(spark, base, 4, 7)
     # The writer finds the new file groups, and deletes by its own number in them: no row shows that.
-    config = base / ".hoodie" / ".bucket_index"
-    shutil.move(config, tmp_path / "away")
     gone = tables.rows(spark, 100, 130, ts=8)
-    tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
-    shutil.move(tmp_path / "away", config)
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
+    instant = write_stale(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
     assert spark.read.format("hudi").load(str(base)).count() > 270
     audit = run_job(spark, base, "audit", index=index_of(4)).details
     (found,) = audit["findings"]
@@ -272,9 +176,8 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(
     result = run_job(spark, base, "repair", {"instants": [instant]}, index=index_of(4)).details
 
     assert (result["repaired"], result["deletes"] > 0) == ([instant], True)
-    expected = tables.rows(spark, 0, 100).union(tables.rows(spark, 130, 300))
-    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
-    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+    rows, expected = texts(spark, base, tables.rows(spark, 0, 100), tables.rows(spark, 130, 300))
+    assert rows == expected
     assert len(proved(spark, base, 7, index_of(4))) == 270
     # Buckets that were right for a delete are not right any more after the next change.
     few = tables.rows(spark, 130, 150, ts=9).where(in_buckets(spark, 7, {0, 1, 2, 3}))
@@ -287,7 +190,7 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(
     ("before", "after"), [(4, 7), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(6, 4), (4, 1)])]
 )
 def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_found(
-    spark: SparkSession, tmp_path: Path, base: Path, before: int, after: int
+    spark: SparkSession, base: Path, before: int, after: int
 ) -> None:
     shape = {"table_type": COW, "partitioned": False, "num_buckets": before}
     options = tables.write_table(spark, base, count=90, **shape)
@@ -296,15 +199,11 @@ def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_foun
     count_buckets(spark, base, before, after)
     tables.upsert(tables.rows(spark, 80, 90), base, deleting)
     assert run_job(spark, base, "audit", index=index).details["clean"]
-    config = base / ".hoodie" / ".bucket_index"
-    shutil.move(config, tmp_path / "away")
     code = (bucket_hash.hash_codes(pa.array([f"k{each}" for each in range(80)]), ("id",)) & 0x7FFFFFFF).tolist()
     # Without a file group in the old bucket, Hudi leaves the key out.
     lost = [each for each in range(80) if code[each] % before != code[each] % after][-2:]
     gone = tables.rows(spark, 0, 80).where(F.col("id").isin([f"k{each}" for each in lost]))
-    tables.upsert(gone, base, deleting)
-    shutil.move(tmp_path / "away", config)
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
+    instant = write_stale(gone, base, deleting)
     assert spark.read.format("hudi").load(str(base)).count() == 80
 
     (found,) = run_job(spark, base, "audit", index=index).details["findings"]
@@ -319,25 +218,19 @@ def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_foun
 
 
 @pytest.mark.exhaustive
-def test_a_write_by_the_number_before_the_last_but_one_is_found_and_repaired(
-    spark: SparkSession, tmp_path: Path, base: Path
-) -> None:
+def test_a_write_by_the_number_before_the_last_but_one_is_found_and_repaired(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, num_buckets=6, copied=False)
     count_buckets(spark, base, 6, 4)
     new_partition = tables.rows(spark, 1000, 1012, ts=5).withColumn("dt", F.lit("2026-02-01"))
 
     def stale_write() -> None:
-        config = base / ".hoodie" / ".bucket_index"
-        shutil.move(config, tmp_path / "away")
-        tables.upsert(new_partition, base, options)
-        shutil.move(tmp_path / "away", config)
+        write_stale(new_partition, base, options)
 
     context = At("watching writers that start", stale_write)
     params = {"num_buckets": 7, "settle_seconds": 2}
     result = run_job(spark, base, "bucket_count", params, index=index_of(6), context=context).details
 
     assert len(result["repaired"]) == 1
-    expected = tables.rows(spark, 0, 300).union(new_partition)
-    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
-    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+    found, expected = texts(spark, base, tables.rows(spark, 0, 300), new_partition)
+    assert found == expected
     assert len(proved(spark, base, 7, index_of(6))) == 312

@@ -16,9 +16,8 @@ from jobs.errors import RefusedError
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
-from tests.integration.tables import left_behind
+from tests.integration.tables import left_behind, newest
 from tests.integration.test_observed_tables import Observer
-from tests.integration.test_repair_beside_writers import newest
 
 if TYPE_CHECKING:
     from pathlib import Path

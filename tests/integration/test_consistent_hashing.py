@@ -19,7 +19,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import duplicates, prepared, rows, snapshot, upsert, writer_options
-from tests.integration.test_repair_beside_writers import newest as newest_instant
+from tests.integration.tables import newest as newest_instant
 
 if TYPE_CHECKING:
     from pathlib import Path

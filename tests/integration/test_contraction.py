@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -11,14 +10,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
-from jobs.errors import RefusedError, WritersActiveError
+from jobs.errors import WritersActiveError
 from jobs.protocol.writer_engines import PRUNING
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
-from tests.integration.writers import At, HeldWriter, let_heartbeats_expire, prepared_while_committing
+from tests.integration.writers import At, HeldWriter, let_heartbeats_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,46 +150,6 @@ def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_commits_of_writers_during_the_merge_are_merged_as_well(
-    spark: SparkSession, base: Path, table_type: str
-) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, copied=False)
-
-    def writers_commit() -> None:
-        tables.upsert(tables.rows(spark, 0, 4, ts=5), base, options)
-        tables.upsert(tables.rows(spark, 600, 700, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
-
-    context = At("waiting for writers", writers_commit)
-    result = run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX, context=context).details
-
-    assert result["rewritten_again"] > 0
-    assert result["files_written"] == 16
-    proved(spark, base, 4, INDEX)
-    frame = spark.read.format("hudi").load(str(base))
-    assert (frame.count(), frame.where("ts = 5").count()) == (400, 104)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_writer_that_read_the_larger_number_before_the_commit_and_starts_after_it_is_stopped(
-    spark: SparkSession, base: Path, table_type: str
-) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
-    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options)
-    context = prepared_while_committing(writer)
-    params = {"factor": 4, "settle_seconds": 8}
-    result = run_job(spark, base, "bucket_contraction", params, index=INDEX, context=context).details
-
-    writer.end()
-    assert writer.error is not None
-    assert len(result["fenced"]) == 1
-    assert len(proved(spark, base, 2, INDEX)) == 300
-    tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
-    assert len(proved(spark, base, 2, INDEX)) == 350
-
-
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("retries", [True, False])
 def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_conflict(
     spark: SparkSession, base: Path, retries: bool
@@ -218,47 +177,6 @@ def in_buckets(spark: SparkSession, number: int, wanted: set[int]) -> Column:
     identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
     keys = [f"k{each}" for each in range(300) if identifier.getBucketId(f"k{each}", "id", number) in wanted]
     return F.col("id").isin(keys)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("table_type", "version"), EACH_TYPE)
-def test_rows_that_a_writer_wrote_by_the_larger_number_are_moved_in_all_columns(
-    spark: SparkSession, tmp_path: Path, base: Path, table_type: str, version: int
-) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, version=version)
-    run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX)
-    # A writer that has read the number just before the switch.
-    config = base / ".hoodie" / ".bucket_index"
-    shutil.move(config, tmp_path / "away")
-    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    written = tables.rows(spark, 0, 150, ts=5).union(new_partition)
-    tables.upsert(written, base, options)
-    shutil.move(tmp_path / "away", config)
-    assert tables.misplaced(spark, base, 2) > 0
-    instant = max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
-    audit = run_job(spark, base, "audit", index=INDEX).details
-    assert not audit["clean"]
-    with pytest.raises(RefusedError, match="bucket"):
-        run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX)
-
-    result = run_job(spark, base, "repair", {"instants": [instant]}, index=INDEX)
-
-    assert result.details["repaired"] == [instant]
-    assert result.details["moved"] == audit["misplaced"]
-    assert len(proved(spark, base, 2, INDEX)) == 400
-    expected = tables.rows(spark, 150, 300).union(written)
-    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
-    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
-    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
-    tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
-    assert len(proved(spark, base, 2, INDEX)) == 400
-    assert run_job(spark, base, "repair", {"instants": [instant]}, index=INDEX).details["cleared"] == [instant]
-
-
-def completed_files(base: Path) -> list[Path]:
-    folder = base / ".hoodie" / "timeline"
-    found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
-    return [path for path in found if path.name.count(".") == 1]
 
 
 @pytest.mark.exhaustive
@@ -301,21 +219,3 @@ def cities_in(spark: SparkSession, buckets: set[int]) -> str:
     """Returns the cities, which are as unique as the keys, of the rows in these of eight buckets."""
     frame = tables.rows(spark, 0, 300).where(in_buckets(spark, 8, buckets)).select("city")
     return ", ".join(str(row[0]) for row in frame.collect())
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_key_in_two_buckets_is_refused_before_the_commit(spark: SparkSession, base: Path, table_type: str) -> None:
-    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
-    # The writer has half of the number, so keys of the buckets 4 to 7 are written to the buckets 0 to 3 a second time.
-    wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}
-    tables.upsert(tables.rows(spark, 0, 50, ts=5), base, wrong)
-    assert tables.duplicates(spark, base) > 0
-    before = tables.snapshot(spark, base)
-
-    with pytest.raises(RefusedError) as caught:
-        run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX)
-
-    assert caught.value.problem().type == "bucket-index-contradicted"
-    assert tables.snapshot(spark, base) == before
-    assert left_behind(base) == []

@@ -11,8 +11,8 @@ from jobs.contract import BucketIndex
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark, rows_of
 from tests.integration.run import proved, run_job
+from tests.integration.tables import completed_files
 from tests.integration.test_bucket_count import COW, MOR, ONCE, THROUGH, count_buckets, index_of
-from tests.integration.test_contraction import completed_files
 
 if TYPE_CHECKING:
     from pathlib import Path

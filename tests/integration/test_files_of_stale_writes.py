@@ -9,11 +9,10 @@ import pytest
 
 from jobs.errors import FilesGoneError
 from tests.integration import tables
-from tests.integration.hidden import hidden
+from tests.integration.hidden import hidden, write_stale
 from tests.integration.run import proved, run_job
+from tests.integration.tables import completed_files, newest, texts
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed_files
-from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
     from pathlib import Path

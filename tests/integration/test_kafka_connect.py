@@ -16,8 +16,8 @@ from jobs.format.kafka_connect import OFFSETS, last_commit
 from tests.integration import tables
 from tests.integration.plans import OtherRunner
 from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import newest
 from tests.integration.test_bucket_index import STOPPED
-from tests.integration.test_repair_beside_writers import newest
 from tests.integration.test_repair_of_archived_writes import archive
 from tests.integration.writers import At
 

@@ -9,6 +9,7 @@ import pytest
 from jobs.errors import CancelledError
 from tests.integration import tables
 from tests.integration.run import run_job
+from tests.integration.tables import newest, texts
 from tests.integration.test_bucket_index import (
     COW,
     MOR,
@@ -19,7 +20,6 @@ from tests.integration.test_bucket_index import (
     proved,
 )
 from tests.integration.test_observed_tables import Observer
-from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At
 
 if TYPE_CHECKING:

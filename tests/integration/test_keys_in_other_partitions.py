@@ -11,8 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import RefusedError
 from tests.integration.hidden import hidden
 from tests.integration.run import run_job
-from tests.integration.tables import rows, upsert, writer_options
-from tests.integration.test_repair_beside_writers import newest, texts
+from tests.integration.tables import newest, rows, texts, upsert, writer_options
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import newest
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_repair_beside_writers import newest
 from tests.integration.test_repair_of_archived_writes import archive
 from tests.integration.test_stale_writes import PARQUET_METADATA
 

@@ -21,10 +21,10 @@ from jobs.hudi.hadoop import storage_of
 from jobs.services import stray_rows
 from jobs.services.checks import row_counts
 from tests.integration import tables
+from tests.integration.hidden import write_stale
 from tests.integration.run import hudi_table, proved, run_job
-from tests.integration.tables import INDEX
+from tests.integration.tables import INDEX, newest
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_repair_beside_writers import newest, write_stale
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.integration import tables
+from tests.integration.hidden import write_stale
 from tests.integration.run import proved, run_job
+from tests.integration.tables import newest, texts
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed_files
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 # The rows of the first write are in their buckets by then, and the files that hold them twice are rewritten.
 REWRITING = "rewriting"
 WAITING = "waiting for writers to finish"
-
-
-@contextmanager
-def unseen_config(base: Path) -> Iterator[None]:
-    """Hides the hashing config, as from a writer that has read the number of buckets before the change."""
-    config = base / ".hoodie" / ".bucket_index"
-    away = base.with_name(f"{base.name} config")
-    shutil.move(config, away)
-    yield
-    shutil.move(away, config)
-
-
-def write_stale(frame: DataFrame, base: Path, options: dict[str, str]) -> str:
-    """Writes by the number in the options; returns the instant."""
-    with unseen_config(base):
-        tables.upsert(frame, base, options)
-    return newest(base)
-
-
-def newest(base: Path) -> str:
-    return max(path.name.split("_")[0].split(".")[0] for path in completed_files(base))
-
-
-def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str], list[str]]:
-    """Returns the rows of the table, and those of the frames together."""
-    names = like[0].columns
-    found = tables.collected(spark, base).rows
-    expected = [row for frame in like for row in frame.collect()]
-    return sorted(str([row[name] for name in names]) for row in found), sorted(str([*row]) for row in expected)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import JobError, RefusedError
 from jobs.format import bucket_hash
 from tests.integration import streaming_sink, tables
+from tests.integration.hidden import write_stale
 from tests.integration.run import hudi_table, proved, run_job
-from tests.integration.tables import INDEX
+from tests.integration.tables import INDEX, newest, texts
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
     from pathlib import Path

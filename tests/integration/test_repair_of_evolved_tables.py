@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.errors import RefusedError
 from tests.integration import tables
-from tests.integration.hidden import hidden
+from tests.integration.hidden import hidden, write_stale
 from tests.integration.run import proved, run_job
+from tests.integration.tables import newest, texts
 from tests.integration.test_bucket_count import count_buckets, index_of
 from tests.integration.test_evolved_schemas import ON_READ, RENAME, altering
-from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 from tests.integration.writers import At
 
 if TYPE_CHECKING:

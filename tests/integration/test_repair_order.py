@@ -13,11 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import RefusedError
 from jobs.hudi.stale_slices import deleted_keys
 from tests.integration import tables
-from tests.integration.hidden import hidden
+from tests.integration.hidden import hidden, write_stale
 from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import completed_files, newest, texts
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed_files
-from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.integration import tables
-from tests.integration.hidden import hidden
+from tests.integration.hidden import hidden, write_stale
 from tests.integration.run import proved, run_job
-from tests.integration.tables import INDEX
+from tests.integration.tables import INDEX, newest, texts
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

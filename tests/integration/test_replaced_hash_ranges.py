@@ -13,11 +13,10 @@ from jobs.hudi import hashing_metadata
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
-from tests.integration.tables import duplicates, rows, upsert
+from tests.integration.tables import duplicates, newest, rows, texts, upsert
 from tests.integration.test_bucket_resize import SPLIT, resize
 from tests.integration.test_consistent_hashing import PARTITION, findings, write
 from tests.integration.test_consistent_hashing import resize as of_hudi
-from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.test_resize_of_odd_tables import misplaced_by_hudi
 
 if TYPE_CHECKING:

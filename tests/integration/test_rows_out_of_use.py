@@ -15,8 +15,8 @@ from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job, work_order
+from tests.integration.tables import newest, texts
 from tests.integration.test_bucket_index import COW, adopted_table, bucketed, proved
-from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At, let_heartbeat_expire
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tests.integration.dying_job import DyingJob
 from tests.integration.hidden import hidden
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job, work_order
+from tests.integration.tables import newest, texts
 from tests.integration.test_bucket_index import COW, MOR, adopted_table, bucketed, proved
-from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.test_rows_out_of_use import savepoints
 from tests.integration.writers import At, HeldWriter
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,12 @@ from service.catalog.registration import Registration
 from service.writer_options.options import writer_options
 from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
-from tests.integration.hidden import hidden
+from tests.integration.hidden import hidden, write_stale
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.plans import OtherRunner
 from tests.integration.run import proved, run_job
-from tests.integration.tables import INDEX
-from tests.integration.test_repair_beside_writers import newest
+from tests.integration.tables import INDEX, newest
 from tests.integration.writers import At, let_heartbeats_expire
 
 if TYPE_CHECKING:
@@ -306,33 +304,6 @@ def test_later_writes_and_deletes_win_over_a_repaired_stale_write(spark: SparkSe
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
-def test_rows_in_buckets_of_the_old_number_are_moved(
-    spark: SparkSession, tmp_path: Path, base: Path, table_type: str, version: int
-) -> None:
-    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
-    run_job(spark, base, "bucket_expansion", {"factor": 2})
-    # A writer that has read the number just before the switch.
-    config = base / ".hoodie" / ".bucket_index"
-    shutil.move(config, tmp_path / "away")
-    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    tables.upsert(tables.rows(spark, 0, 150, ts=5).union(new_partition), base, options)
-    shutil.move(tmp_path / "away", config)
-    assert tables.misplaced(spark, base, 8) > 0
-    instant = max(path.name.split("_")[0].split(".")[0] for path in _completed(base))
-
-    result = run_job(spark, base, "repair", {"instants": [instant]})
-
-    assert result.details["repaired"] == [instant]
-    assert result.details["moved"] > 0
-    assert len(proved(spark, base, 8)) == 400
-    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 250
-    tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
-    assert len(proved(spark, base, 8)) == 400
-    assert run_job(spark, base, "repair", {"instants": [instant]}).details["cleared"] == [instant]
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
 @pytest.mark.parametrize("named", [True, False])
 def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_number_is_repaired_in_both(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, named: bool
@@ -341,17 +312,10 @@ def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_numbe
     config."""
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type, version=version, metadata=False)
-    before = set(_completed(base))
     run_job(spark, base, "bucket_expansion", {"factor": 2})
-    (expansion,) = set(_completed(base)) - before
-    hidden = [*expansion.parent.glob(f"{expansion.name.split('_')[0].split('.')[0]}*"), base / ".hoodie/.bucket_index"]
-    (tmp_path / "away").mkdir()
-    for path in hidden:
-        shutil.move(path, tmp_path / "away" / path.name)
     new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    tables.upsert(tables.rows(spark, 0, 150, ts=5).union(new_partition), base, options)
-    for path in hidden:
-        shutil.move(tmp_path / "away" / path.name, path)
+    with hidden(base, newest(base), tmp_path / "away"):
+        write_stale(tables.rows(spark, 0, 150, ts=5).union(new_partition), base, options)
     audit = run_job(spark, base, "audit").details
     assert audit["misplaced"] > 0
     (stale,) = audit["stale_writes"]
@@ -364,12 +328,6 @@ def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_numbe
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 250
     tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
     assert len(proved(spark, base, 8)) == 400
-
-
-def _completed(base: Path) -> list[Path]:
-    folder = base / ".hoodie" / "timeline"
-    found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
-    return [path for path in found if path.name.count(".") == 1]
 
 
 def _sorted_rows(frame: object) -> list[str]:

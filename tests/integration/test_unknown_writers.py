@@ -10,12 +10,13 @@ import pytest
 
 from jobs.errors import JobError
 from tests.integration import run, tables
+from tests.integration.hidden import write_stale
 from tests.integration.long_session import LongSession
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import run_job
+from tests.integration.tables import texts
 from tests.integration.test_bucket_count import count_buckets, index_of
 from tests.integration.test_bucket_index import COW, MOR, adopt, bucketed, plain_table, proved
-from tests.integration.test_repair_beside_writers import texts, write_stale
 
 if TYPE_CHECKING:
     from pathlib import Path
