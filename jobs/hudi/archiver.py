@@ -12,7 +12,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
-from jobs.hudi.records import Instant
+from jobs.hudi.records import COMPLETED_AS, Instant
 from jobs.hudi.table import HudiTable
 
 _UNFINISHED = re.compile(r"manifest_\d+\..+", re.ASCII)
@@ -96,7 +96,8 @@ class Archiver(ClientPart):
             found: dict[str, dict[str, Any]] = {}
             for each in self._jvm.items(timeline.getInstantsAsStream()):
                 requested = str(each.requestedTime())
-                if requested in moved and str(each.getAction()) == moved[requested].action:
+                action_of = str(each.getAction())
+                if requested in moved and COMPLETED_AS.get(action_of, action_of) == moved[requested].action:
                     found.setdefault(requested, {})[str(each.getState().name())] = each
             groups = [[found[at][state] for state in _STATES if state in found[at]] for at in sorted(found)]
             context = self._jvm.engine_context

@@ -73,13 +73,18 @@ def meta_client(table: HudiTable) -> Any:
     return builder.setBasePath(f"{table.base_path}/{FOLDER}").setConf(table.jvm.storage_conf()).build()
 
 
+def compacted_at(table: HudiTable) -> str | None:
+    """Returns the instant of the metadata table's last compaction; None if there was none."""
+    with translated("reading the metadata table's timeline"):
+        return _last_compaction(meta_client(table).getActiveTimeline())
+
+
 class MetadataTable(ClientPart):
     needs_client = False
 
     def compacted_at(self) -> str | None:
         """Returns the instant of its last compaction; None if there was none."""
-        with translated("reading the metadata table's timeline"):
-            return _last_compaction(self._meta().getActiveTimeline())
+        return compacted_at(self._table)
 
     def state(self) -> MetadataTableState:
         """Reads the latest file slices and the timeline of the metadata table."""
