@@ -29,6 +29,7 @@ from jobs.hudi.metadata_table import compacted_at
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import CLEAN, WRITES, Instant
 from jobs.hudi.savepoints import ACTION as SAVEPOINT
+from jobs.hudi.savepoints import RESTORE
 from jobs.hudi.table import HudiTable
 from jobs.problems.plans import COMMITS_HIDDEN
 
@@ -40,7 +41,7 @@ rows, and run on damaged tables."""
 ENDING_THEM = frozenset({JobKind.ARCHIVAL, JobKind.CLEANING, JobKind.ROLLBACK, JobKind.SAVEPOINT})
 """Jobs that complete or delete what stays on the timeline, so that it can be archived after them."""
 
-_NEVER_ARCHIVED = frozenset({"restore", "indexing"})
+_NEVER_ARCHIVED = frozenset({RESTORE, "indexing"})
 _WITHOUT_FILES = _NEVER_ARCHIVED | {CLEAN, "rollback"}
 _NO_WRITES = _WITHOUT_FILES | {SAVEPOINT}
 # Polls learn from a restore which commits it has removed.
@@ -49,10 +50,13 @@ _ADVICE = {
     SAVEPOINT: "Delete the savepoint (`savepoint` with `action: delete`); the job then archives its commit. Remove "
     "`hoodie.archive.beyond.savepoint` from the writers.",
     CLEAN: "Run a `cleaning` job, which executes the pending clean.",
-    "rollback": "Run a `rollback` job of the instant that is rolled back.",
+    "rollback": "Run a `rollback` job of the instant that it rolls back, an hour after it began.",
     "indexing": "Let Hudi's indexer (`HoodieIndexer`) finish the index, or drop it.",
 }
-_COMPACT_FIRST = "Run a `metadata_table` job with `action: compact`, and then an `archival` job."
+_OTHERWISE = (
+    "Run a `metadata_table` job with `action: compact` if the table has a metadata table, and then an `archival` job; "
+    "before table version 8, the latter after further commits."
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,8 @@ def _move(table: HudiTable, due: list[Instant], found: Overtaken) -> None:
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         try:
             client.archiver.move(due)
+            if table.metadata_partitions and any(item.action == RESTORE for item in due):
+                client.metadata_table.archive_restores()
         except HudiError:
             if found.hidden:
                 raise
@@ -152,7 +158,7 @@ def advice(stuck: list[Instant]) -> str:
         for item in stuck
         if item.action in _ADVICE and (item.requested in saved or item.state != "COMPLETED")
     ]
-    return " ".join(dict.fromkeys(of_each)) or _COMPACT_FIRST
+    return " ".join(dict.fromkeys(of_each)) or _OTHERWISE
 
 
 def ready(table: HudiTable, late: Overtaken) -> list[Instant]:

@@ -28,6 +28,7 @@ DELETE = {"hoodie.datasource.write.operation": "delete"}
 BEYOND = {"hoodie.archive.beyond.savepoint": "true"}
 CLEAN_ALL = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 FINDING = "completion-times-unknown"
+OF_METADATA_TABLE = ".hoodie/metadata/.hoodie/timeline/*.restore*"
 CLEANING = ("cleaning", {"retain": 5})
 INDEX = ("index", {"action": "build", "index": "column_stats"})
 
@@ -124,12 +125,15 @@ def test_rows_come_back_that_an_archival_beyond_a_savepoint_has_hidden(
 def test_a_job_locks_no_table_whose_restores_need_not_be_archived_yet(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restore is archived half an hour after it completed, and once the metadata table has been compacted since."""
+    """A restore is archived half an hour after it completed, and once the metadata table has been compacted since. The
+    compaction archives the restore of the metadata table's own timeline."""
     options = tables.writer_options(base, num_buckets=1, partitioned=False)
-    tables.upsert(tables.rows(spark, 0, 9), base, options)
+    for ts in (0, 1):
+        tables.upsert(tables.rows(spark, 0, 9, ts=ts), base, options)
     saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
-    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
+    tables.upsert(tables.rows(spark, 0, 9, ts=2), base, options)
     run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
+    right = tables.snapshot(spark, base)
     locked: list[str] = []
     held = TableLock.held
     monkeypatch.setattr(TableLock, "held", lambda lock, *args: (locked.append("held"), held(lock, *args))[1])
@@ -142,11 +146,14 @@ def test_a_job_locks_no_table_whose_restores_need_not_be_archived_yet(
     assert settle() == 0, "the restore is young"
     monkeypatch.setattr(overtaken_instants, "_POLLED_AFTER", overtaken_instants._POLLED_AFTER * 0)
     assert settle() == 0, "the metadata table has not been compacted"
+    assert list(base.glob(OF_METADATA_TABLE)), "Hudi has built the metadata table anew"
     run_job(spark, base, "metadata_table", {"action": "compact"}, index=ONE)
+    assert not list(base.glob(OF_METADATA_TABLE))
     locked.clear()
     assert settle() == 1
     assert "restore" not in {item.action for item in table.instants()}
     assert settle() == 1
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == right
     assert audited(spark, base) == []
 
 
