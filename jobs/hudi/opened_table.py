@@ -206,8 +206,8 @@ class OpenedTable(TableProperties):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
 
     def archived_writes_after(self, requested: str) -> set[str]:
-        """Returns the requested times of the completed writes of the history that are later than this one. From table
-        version 8 on Hudi reads only files that have such instants."""
+        """Returns the requested times of the completed writes of the history that are later than this one. Hudi
+        reads only files that have such instants, from table version 8 on."""
         with translated("reading the archived timeline"):
             # Hudi would keep what it has read in the meta client.
             found = self.meta.getArchivedTimeline(requested, False).findInstantsAfter(requested)
