@@ -71,7 +71,7 @@ class Overtaken:
 def overtaken(table: HudiTable, *, thoroughly: bool = False) -> Overtaken:
     """Reads the list of the history's files, and of these only the files that are later than the first instant. Before
     table version 8 the history has no such list, and all of it is read; so it is read only `thoroughly`, or if the
-    first commit has a savepoint."""
+    first commit has a savepoint. Raises HudiError if the history cannot be read where it may hide commits."""
     # An archiver writes to the history first, so instants that were listed before it are never taken for hidden.
     instants = sorted(table.instants(), key=lambda item: item.requested)
     if not instants:
@@ -79,7 +79,14 @@ def overtaken(table: HudiTable, *, thoroughly: bool = False) -> Overtaken:
     is_listed = table.version >= WITH_COMPLETION_TIMES
     if not (is_listed or thoroughly or _first_write(instants) in _saved(instants)):
         return Overtaken()
-    hidden = table.archived_writes_after(instants[0].requested) - {item.requested for item in instants}
+    try:
+        hidden = table.archived_writes_after(instants[0].requested) - {item.requested for item in instants}
+    except HudiError:
+        # A damaged history is no reason to stop compacting where it could hide nothing.
+        if thoroughly or _may_hide(instants):
+            raise
+        logger.warning("could not read which commits are archived", exc_info=True)
+        return Overtaken()
     last = max(hidden, default="")
     return Overtaken(tuple(item for item in instants if item.requested < last), frozenset(hidden))
 
@@ -208,6 +215,12 @@ def _hidden_files(table: HudiTable, found: Overtaken) -> Iterator[str]:
         for file_id, (instant, name) in hidden.items():
             if visible.get(file_id, "") < instant:
                 yield f"{partition}/{name}"
+
+
+def _may_hide(instants: Sequence[Instant]) -> bool:
+    """Returns whether the first of these instants is one that Hudi's archiver leaves on the timeline."""
+    first = instants[0]
+    return first.action not in WRITES or first.requested in _saved(instants)
 
 
 def _first_write(instants: Sequence[Instant]) -> str:
