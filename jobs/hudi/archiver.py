@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from jobs.errors import HudiError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.file_listing import listed
-from jobs.hudi.jvm import translated
-from jobs.hudi.records import Instant
+from jobs.hudi.jvm import Jvm, translated
+from jobs.hudi.records import COMPLETED_AS, Instant
 from jobs.hudi.table import HudiTable
 
 _UNFINISHED = re.compile(r"manifest_\d+\..+", re.ASCII)
@@ -87,33 +87,7 @@ class Archiver(ClientPart):
     def move(self, instants: Collection[Instant]) -> None:
         """Moves completed instants, of any action, to the history of a table of version 8 or later; the lock must be
         held. Raises HudiError unless the history has them."""
-        hudi, meta = self._jvm.hudi, self._table.meta
-        moved = {item.requested: item for item in instants}
-        if not moved:
-            return
-        with translated("archiving instants"):
-            timeline = meta.getTableFormat().getTimelineFactory().createActiveTimeline(meta, False)
-            found: dict[str, dict[str, Any]] = {}
-            for each in self._jvm.items(timeline.getInstantsAsStream()):
-                requested = str(each.requestedTime())
-                if requested in moved and str(each.getAction()) == moved[requested].action:
-                    found.setdefault(requested, {})[str(each.getState().name())] = each
-            groups = [[found[at][state] for state in _STATES if state in found[at]] for at in sorted(found)]
-            context = self._jvm.engine_context
-            table = hudi.table.HoodieSparkTable.create(self._config, context, meta)
-            writer = hudi.client.timeline.versioning.v2.LSMTimelineWriter.getInstance(self._config, table)
-            none, action = hudi.common.util.Option.empty(), hudi.common.table.timeline.ActiveAction
-            writer.write(
-                self._jvm.objects([action.fromInstants(self._jvm.objects(each)) for each in groups]), none, none
-            )
-            # The writer only logs an error.
-            if missing := [at for at in moved if not self._table.was_archived(at)]:
-                raise HudiError(f"not in the history: {', '.join(missing)}")
-            # A completed instant without its plan is harmless. A plan without its completed instant would be executed
-            # again.
-            for group in groups:
-                for each in group:
-                    timeline.deleteInstantFileIfExists(each)
+        move(self._jvm, self._config, self._table.meta, {item.requested: item.action for item in instants})
 
     def cleaned_up_to(self) -> str | None:
         """Returns the earliest instant whose files the last clean kept; None if there was no clean."""
@@ -136,3 +110,31 @@ class Archiver(ClientPart):
         """Returns an empty Java array, for reflection."""
         gateway: Any = self._jvm.spark.sparkContext._gateway
         return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 0)
+
+
+def move(jvm: Jvm, config: Any, meta: Any, instants: Mapping[str, str]) -> None:
+    """Does `Archiver.move` on the timeline of a `HoodieTableMetaClient`, also that of a metadata table. `instants` has
+    the action of each instant by its requested time."""
+    if not instants:
+        return
+    hudi = jvm.hudi
+    with translated("archiving instants"):
+        timeline = meta.getTableFormat().getTimelineFactory().createActiveTimeline(meta, False)
+        found: dict[str, dict[str, Any]] = {}
+        for each in jvm.items(timeline.getInstantsAsStream()):
+            requested, action = str(each.requestedTime()), str(each.getAction())
+            if instants.get(requested) == COMPLETED_AS.get(action, action):
+                found.setdefault(requested, {})[str(each.getState().name())] = each
+        groups = [[found[at][state] for state in _STATES if state in found[at]] for at in sorted(found)]
+        table = hudi.table.HoodieSparkTable.create(config, jvm.engine_context, meta)
+        writer = hudi.client.timeline.versioning.v2.LSMTimelineWriter.getInstance(config, table)
+        none, kind = hudi.common.util.Option.empty(), hudi.common.table.timeline.ActiveAction
+        writer.write(jvm.objects([kind.fromInstants(jvm.objects(each)) for each in groups]), none, none)
+        # The writer only logs an error. Hudi would keep what it has read in the meta client.
+        history = meta.getArchivedTimeline(min(instants), False)
+        if missing := [at for at in instants if not history.containsInstant(at)]:
+            raise HudiError(f"not in the history: {', '.join(missing)}")
+        # A completed instant without its plan is harmless; a plan without it would be executed again.
+        for group in groups:
+            for each in group:
+                timeline.deleteInstantFileIfExists(each)

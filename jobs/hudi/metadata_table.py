@@ -20,9 +20,10 @@ from jobs.format.index_definitions import (
     Indexes,
 )
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import index_note, indexes
+from jobs.hudi import archiver, index_note, indexes
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
+from jobs.hudi.savepoints import RESTORE
 from jobs.hudi.table import HudiTable
 from jobs.kinds.metadata_table import MetadataTableFiles
 from jobs.lock_errors import TableLockedError
@@ -73,13 +74,18 @@ def meta_client(table: HudiTable) -> Any:
     return builder.setBasePath(f"{table.base_path}/{FOLDER}").setConf(table.jvm.storage_conf()).build()
 
 
+def compacted_at(table: HudiTable) -> str | None:
+    """Returns the instant of the metadata table's last compaction; None if there was none."""
+    with translated("reading the metadata table's timeline"):
+        return _last_compaction(meta_client(table).getActiveTimeline())
+
+
 class MetadataTable(ClientPart):
     needs_client = False
 
     def compacted_at(self) -> str | None:
         """Returns the instant of its last compaction; None if there was none."""
-        with translated("reading the metadata table's timeline"):
-            return _last_compaction(self._meta().getActiveTimeline())
+        return compacted_at(self._table)
 
     def state(self) -> MetadataTableState:
         """Reads the latest file slices and the timeline of the metadata table."""
@@ -121,12 +127,26 @@ class MetadataTable(ClientPart):
             return commits.findInstantsAfter(last)
         return commits.findInstantsModifiedAfterByCompletionTime(last)
 
+    def archive_restores(self) -> None:
+        """Moves the completed restores of the metadata table's own timeline to its history. A restore of the table
+        leaves one, and Hudi's archiver goes beyond it. Then all logs count as logs of the latest slices: no clean
+        deletes them, and readers open each of them. The lock must be held."""
+        if self._table.version < WITH_COMPLETION_TIMES:
+            return
+        with translated("reading the metadata table's timeline"):
+            meta = self._meta()
+            restores = meta.getActiveTimeline().getRestoreTimeline().filterCompletedInstants().getInstantsAsStream()
+            found = [str(each.requestedTime()) for each in self._jvm.items(restores)]
+        archiver.move(self._jvm, self._config, meta, dict.fromkeys(found, RESTORE))
+
     def compact(self) -> None:
         """Runs Hudi's services of the metadata table: compaction, cleaning and archival. The lock must be held. The
         client must have been opened with `COMPACTED_AT_ONCE` (`HoodieBackedTableMetadataWriter.performTableServices`).
+        Restores are archived first, so that Hudi sees to which slices its logs belong.
 
         Hudi dates the compaction before each pending instant of the data table, so writers in flight are not disturbed.
         """
+        self.archive_restores()
         try:
             with translated("compacting the metadata table"):
                 writer = self._writer(self._config)

@@ -205,12 +205,14 @@ class OpenedTable(TableProperties):
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
 
-    def has_archived_after(self, requested: str) -> bool:
-        """Returns whether the history has an instant that is later than this one."""
+    def archived_writes_after(self, requested: str) -> set[str]:
+        """Returns the requested times of the completed writes of the history that are later than this one. Hudi
+        reads only files that have such instants, from table version 8 on."""
         with translated("reading the archived timeline"):
             # Hudi would keep what it has read in the meta client.
-            found = self.meta.getArchivedTimeline(requested, False)
-            return not found.findInstantsAfter(requested).empty()
+            found = self.meta.getArchivedTimeline(requested, False).findInstantsAfter(requested)
+            completed = found.getCommitsTimeline().filterCompletedInstants()
+            return {str(item.requestedTime()) for item in self.jvm.items(completed.getInstantsAsStream())}
 
     def damage_of_history(self) -> str:
         """Returns which log of the history ends in the midst of a block; "" if none does. Only tables before version 8

@@ -14,10 +14,14 @@ from jobs.hudi.boundaries import relative
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 # Actions of writes whose rollback costs their writer only the unfinished batch.
 INGESTION = frozenset({"commit", "deltacommit"})
+# Actions of completed instants that changed rows or files.
+WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 # Operations of writers that replace file groups (`WriteOperationType` of Hudi 1.2).
 OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 COMPACTION, LOG_COMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
 REPLACE, CLEAN = "replacecommit", "clean"
+COMPLETED_AS = {COMPACTION: "commit", LOG_COMPACTION: "deltacommit", CLUSTERING: REPLACE}
+"""The action of a completed instant, by the action of its plan."""
 
 Buckets = dict[str, set[int]]
 """Partition path -> ids of buckets."""

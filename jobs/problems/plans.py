@@ -48,6 +48,17 @@ PLAN_UNUSABLE: Final = ProblemType(
     hint="Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
     " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
 )
+COMMITS_HIDDEN: Final = ProblemType(
+    "archived-commits-hidden",
+    "Hudi takes archived commits for pending, because an older instant is still on the timeline",
+    why="Hudi takes each instant that is later than the first one of the active timeline, and not on it, for pending. "
+    "The archiver goes beyond pending cleans, rollbacks and indexings, and with `hoodie.archive.beyond.savepoint` "
+    "beyond savepoints. Then rows of archived commits vanish, or deleted rows come back, for every reader. The job "
+    "would write such rows into new base files.",
+    example="20260101120000000 (savepoint); 2 files, such as dt=2026-01-01/f1-0_0-1-2_20260101130000000.parquet",
+    hint="Delete the savepoint (`savepoint` with `action: delete`); the job then archives its commit. Remove "
+    "`hoodie.archive.beyond.savepoint` from the writers.",
+)
 BUCKET_FILES_NOT_MERGEABLE: Final = ProblemType(
     "bucket-files-not-mergeable",
     "The files of a table with a bucket index cannot be merged",

@@ -20,7 +20,7 @@ from jobs.format.instants import wall_clock
 from jobs.format.stream_positions import newest_positions
 from jobs.hudi import merging
 from jobs.hudi.client import WriteClient
-from jobs.hudi.records import Commit, Instant
+from jobs.hudi.records import WRITES, Commit, Instant
 from jobs.hudi.table import HudiTable
 from jobs.kinds.archival import ArchivalLimit, ArchivalParams
 from jobs.protocol import index_refusals
@@ -32,8 +32,6 @@ RESUMED = timedelta(days=7)
 _HISTORIES, _HISTORY = ".hoodie/.schema", re.compile(r"(\d+)(?:_\d+)?\.schemacommit", re.ASCII)
 _CLEANED = frozenset({"cleaning", "replaced-files", "late-files"})
 """Types of limits that a cleaning removes."""
-
-WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 
 
 def completed_commits(instants: Iterable[Instant]) -> list[str]:

@@ -37,7 +37,7 @@ from jobs.kinds.parameters import Parameters
 from jobs.kinds.registry import KINDS, typed
 from jobs.kinds.results import KindResult
 from jobs.problems.tables import PARAMS_INVALID
-from jobs.protocol import metadata_files, missing_parts, old_restores, upgrade_refusals
+from jobs.protocol import metadata_files, missing_parts, overtaken_instants, upgrade_refusals
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
 from jobs.storage.permissions import Permissions
@@ -80,18 +80,35 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
         lacking = [] if order.kind is JobKind.UPGRADE else upgrade_refusals.while_unfinished(table)
         if not lacking and not kind.for_damaged:
             lacking = missing_parts.missing(table, order.kind)
+        if not lacking and takes_lock:
+            lacking = _of_overtaken(table, order, context)
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:
             # Planning would fail, or give a wrong plan, because parts of the table are missing.
             result = Result(Outcome.SUCCEEDED, details=KindResult(refusals=tuple(lacking), nothing_to_do=False))
         else:
-            if takes_lock and not order.dry_run and order.kind not in old_restores.LEAVING_THEM:
-                old_restores.archive(table, TableLock(table, order.job_id), context.checkpoint)
             result = RUN[order.kind](table, order, context)
+            if order.kind in overtaken_instants.ENDING_THEM and not order.dry_run:
+                _archive_what_has_ended(table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:
             result = replace(result, details=result.details.having(audit=audited))
         return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
+
+
+def _of_overtaken(table: HudiTable, order: WorkOrder, context: JobContext) -> list[Problem]:
+    if order.kind in overtaken_instants.LEAVING_THEM:
+        return []
+    lock = TableLock(table, order.job_id)
+    return overtaken_instants.settle(table, order.kind, lock, context.checkpoint, dry_run=order.dry_run)
+
+
+def _archive_what_has_ended(table: HudiTable, order: WorkOrder, context: JobContext) -> None:
+    try:
+        overtaken_instants.archive(table, TableLock(table, order.job_id), context.checkpoint)
+    except JobError as error:
+        # The job itself is done, and the next one tries again.
+        logger.warning("could not archive instants that archived commits have overtaken: %s", error)
 
 
 def _typed(order: WorkOrder) -> WorkOrder[Parameters]:

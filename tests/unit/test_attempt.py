@@ -34,7 +34,7 @@ from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.kinds.results import KindResult
 from jobs.local_process import STANDBY
-from jobs.protocol import missing_parts, old_restores, upgrade_refusals
+from jobs.protocol import missing_parts, overtaken_instants, upgrade_refusals
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
@@ -90,7 +90,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
-    monkeypatch.setattr(old_restores, "archive", lambda *_: None)
+    monkeypatch.setattr(overtaken_instants, "settle", lambda *_, **__: [])
 
     def start(
         spark: FakeSpark,
@@ -384,7 +384,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
-    monkeypatch.setattr(old_restores, "archive", lambda *_: None)
+    monkeypatch.setattr(overtaken_instants, "settle", lambda *_, **__: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fail_with_secrets)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}

@@ -11,9 +11,10 @@ from jobs.contract import JobKind
 from jobs.errors import JobError
 from jobs.format.appearance import appearances, inversions
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.hudi.records import COMPLETED_AS
 from jobs.kinds.archival import ArchivalParams
 from jobs.kinds.results import Cure
-from jobs.protocol import old_restores
+from jobs.protocol import overtaken_instants
 from jobs.protocol.archival_limits import completed_commits, limits
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _FILE = re.compile(r"(?P<requested>\d{14,})(_\d+)?\.(?P<action>[a-z]+)(\.(?P<state>requested|inflight))?")
 # The names of completed writes from table version 8 on.
 _WRITE = re.compile(r"(?P<requested>\d{14,})_(?P<completed>\d{14,})\.(commit|deltacommit|replacecommit)")
-# The action of a completed instant, by the action of its plan.
-_COMPLETED_AS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 _WITH_REQUEST = frozenset({"commit", "deltacommit", "replacecommit", "clean"})
 # Hudi's archiver begins at 30 by default (`hoodie.keep.max.commits`).
 _MANY_COMMITS = 60
@@ -54,7 +53,7 @@ def files(examined: Examined) -> Iterator[Finding]:
         if action == "savepoint":  # A savepoint has the instant of its commit.
             continue
         states.setdefault(requested, set()).add(state or "completed")
-        at_once.setdefault(requested, set()).add(_COMPLETED_AS.get(action, action))
+        at_once.setdefault(requested, set()).add(COMPLETED_AS.get(action, action))
         if state is None:
             actions[requested] = action
             completions[requested, action] += 1
@@ -128,17 +127,23 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def completion_times(examined: Examined) -> Iterator[Finding]:
-    """Finds restores and indexings that hide the completion times of archived commits (`old_restores`)."""
-    if hiding := old_restores.overtaken(examined.table):
+    """Finds instants that hide archived commits whose files are in use (`overtaken_instants`)."""
+    table = examined.table
+    found = overtaken_instants.overtaken(table, thoroughly=True)
+    if files := overtaken_instants.hidden_files(table, found):
+        stuck = overtaken_instants.left(table, found)
         yield Finding(
             "completion-times-unknown",
-            "Restores or indexings are older than archived commits",
-            {item.requested: str(item) for item in hiding},
-            "Hudi takes the archived commits after them for pending, and their logs for the latest of their file "
-            "groups: deleted rows and old values may come back to readers, and compactions make that last.",
-            "Hudi's archiver never archives such an instant. Each job that writes to the table does so first. If a "
-            "writer's compaction ran before, look for rows that should be deleted.",
-            Cure(kind=JobKind.ARCHIVAL),
+            "Instants of the active timeline are older than archived commits",
+            {item.requested: f"{item}; {len(files)} files, such as {files[0]}" for item in found.instants},
+            "Hudi takes the archived commits after them for pending. Logs of these commits count as the latest of "
+            "their file groups, so deleted rows and old values come back to readers, and compactions make that last. "
+            "After a commit with a savepoint, the rows of base files and logs vanish.",
+            f"{overtaken_instants.advice(stuck)} "
+            * bool(stuck)
+            + "Hudi's archiver leaves such instants. Each job that writes to the table archives those that are "
+            "complete. If a writer wrote or compacted before, compare its rows with their source.",
+            None if stuck else Cure(kind=JobKind.ARCHIVAL),
         )
 
 
