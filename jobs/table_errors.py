@@ -134,6 +134,46 @@ class KeyWithoutBucketError(JobError):
     )
 
 
+class OrderingValuesError(HudiError):
+    """Retries cannot help: Hudi's readers fail in the same way (`BufferedRecordMergerFactory.shouldKeepNewerRecord`,
+    1.2.0)."""
+
+    type = "ordering-values-not-comparable"
+    title = "Hudi cannot compare the ordering values of two versions of a row"
+    hint = (
+        "Every query of these rows fails as well. Undo the commits that wrote the null (`rollback` jobs, the newest"
+        " first, or a `restore`), and write their rows again with a value in the ordering field. Let the writer fill"
+        " that field, for example by `coalesce`."
+    )
+    why = (
+        "One version of a row has null in the ordering (precombine) field and another has a value, or the two values"
+        " have different types. Hudi takes a null for the Integer 0, and can compare that number only with other"
+        " Integers. So Hudi's readers fail at this row, and nobody can tell which version they would keep. Where the"
+        " field is an `int` or a `date`, null counts as 0, and jobs merge such rows as readers do."
+    )
+    example = "compacting: class java.lang.Integer cannot be cast to class java.lang.Long"
+    retriable = False
+
+
+class LogFormatError(HudiError):
+    """Retries cannot help: Hudi's readers of rows fail in the same way (1.2.0)."""
+
+    type = "log-format-unreadable"
+    title = "Log files hold their rows in HFile blocks, which Hudi's readers on Spark cannot read"
+    hint = (
+        "Every query of these file groups fails as well. Let the writers use another format"
+        " (`hoodie.logfile.data.block.format` is `avro` by default), undo their commits (`rollback` jobs, the newest"
+        " first, or a `restore`), and write the rows again."
+    )
+    why = (
+        "A writer has `hoodie.logfile.data.block.format=hfile`, which Hudi uses for its metadata table. Hudi's readers"
+        " on Spark make Avro records of such blocks where they need rows of Spark, and fail. So neither queries nor"
+        " jobs can merge these logs. Nothing was changed."
+    )
+    example = "partition '2026-01-01', log .00000000-5a4a-458c-9325-7cf3e74ee759-0_20260101120000000.log.1_0-1-2"
+    retriable = False
+
+
 class PathOutsideTableError(JobError):
     """A job reads, writes and deletes nothing outside of its table, so it follows no path that leads there."""
 

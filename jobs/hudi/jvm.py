@@ -28,8 +28,10 @@ from jobs.storage.refusal import refusal_in
 from jobs.storage_errors import StorageRefusedError, error_of, hudi_error
 from jobs.table_errors import (
     KeyWithoutBucketError,
+    LogFormatError,
     MetadataTableError,
     MetadataTableGoneError,
+    OrderingValuesError,
     PartitionValuesError,
     TableEmptyError,
     TableGoneError,
@@ -89,6 +91,15 @@ _OF_LOST_LOCK, _OF_LOST_INSTANT = (re.compile(rf"{each}(.*)") for each in (LOST,
 _FRAME = re.compile(r"^ +.*\n", re.MULTILINE)
 # `jobs.format.bucket_hash.RecordKeyError`, in the traceback of a Python worker.
 _OF_RECORD_KEY = re.compile(r"RecordKeyError: (.*)")
+# Ordering values of two classes, and Avro records of HFile blocks in place of Spark's rows, in Java's stack trace.
+_OF_ORDERING = re.compile(
+    r"ClassCastException: (class \S+ cannot be cast to class \S+)[^\n]*\n(?:\s+at [^\n]*compare[^\n]*\n)*"
+    r"\s+at [^\n]*BufferedRecordMergerFactory\.shouldKeepNewerRecord"
+)
+_OF_LOG_FORMAT = re.compile(
+    r"ClassCastException: (class org\.apache\.avro\.generic\.GenericData\$Record cannot be cast to class"
+    r" org\.apache\.spark\.sql\.catalyst\.InternalRow)"
+)
 
 
 class Jvm(JavaView):
@@ -242,6 +253,10 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     # The message may have several lines.
     if keys := _OF_RECORD_KEY.search(str(error)):
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
+    if classes := _OF_ORDERING.search(str(error)):
+        return OrderingValuesError(f"{what}: {classes[1]}")
+    if classes := _OF_LOG_FORMAT.search(str(error)):
+        return LogFormatError(f"{what}: {classes[1]}")
     if refused := refused_by_storage(what, causes):
         return refused
     # Hudi wraps the error of a lost lock in errors of the metadata table, and Spark quotes the error of a task in its

@@ -197,7 +197,7 @@ class KindResult(Part, frozen=True, kw_only=True):
     would_roll_back: Annotated[
         Texts, Spec("Instants of dead writers that the job would roll back; only in a dry run")
     ] = UNSET
-    notes: Annotated[Texts, Spec("What the findings mean for the job, in sentences; only in a dry run")] = UNSET
+    notes: Annotated[Texts, Spec("What the findings mean for the job, in sentences")] = UNSET
     estimated_cost: Annotated[Maybe[EstimatedCost], Spec("The estimated cost of the work; only in a dry run")] = UNSET
     audit: Annotated[
         Maybe[Examination], Spec("Result of the audit's checks that were made after the job had replaced file groups")

@@ -18,6 +18,7 @@ from jobs.protocol import preflight
 from jobs.services import compaction_engines
 from jobs.services.compaction_bounds import Bounds, PendingPlan, left_of
 from jobs.services.compaction_plans import PlanRunner
+from jobs.services.held_groups import Held
 
 
 def run(
@@ -39,7 +40,8 @@ def run(
     pending = _pending(table)
     if order.dry_run:
         plans = bounds.plans(pending, order.earlier_instants)
-        choice = bounds.choose(_due(table), plans)
+        due = _due(table)
+        choice = bounds.choose(due.free, plans)
         left = left_of(choice.left, [plan for plan in pending if plan not in plans])
         whole = measured(choice.slices, plans)
         foreseen = whole.having(
@@ -49,6 +51,7 @@ def run(
                 bytes_read=whole.bytes, bytes_written=sum(item.base_bytes for item in choice.slices)
             ),
             refusals=tuple(problems),
+            notes=due.notes(),
         )
         return Result(Outcome.SUCCEEDED, details=compaction_engines.forecast(foreseen, table, order))
     runner = PlanRunner(table, order, context)
@@ -61,19 +64,19 @@ def run(
         with runner.lock.held(context.checkpoint), table.reading():
             # Hudi's planner sees the same files as this job, because the lock is held.
             due = _due(table)
-            choice = bounds.choose(due, executed)
+            choice = bounds.choose(due.free, executed)
             scheduled = _schedule(table, runner, {**options, **choice.options}) if choice.slices else None
             planned = [plan for plan in _pending(table) if plan.instant == scheduled]
         for plan in planned:
             runner.run(client, plan.instant)
     groups = {group for plan in planned for group in plan.groups}
-    done = [item for item in due if item.key in groups]
+    done = [item for item in due.free if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
     instants = [plan.instant for plan in (*executed, *planned)]
     # A withheld plan does not count as left to later jobs, because they will not execute it either.
     settled = {*instants, *(each.instant for each in runner.withheld)}
     left = left_of(remaining, [plan for plan in pending if plan.instant not in settled])
-    return runner.result(measured(done, executed).having(left=left), instants)
+    return runner.result(measured(done, executed).having(left=left, notes=due.notes()), instants)
 
 
 def _schedule(table: HudiTable, runner: PlanRunner, options: Mapping[str, str]) -> str | None:
@@ -85,10 +88,12 @@ def _pending(table: HudiTable) -> list[PendingPlan]:
     return [PendingPlan.of(plan) for plan in pending_plans(table, frozenset({COMPACTION}))]
 
 
-def _due(table: HudiTable) -> list[FileSlice]:
-    """Returns the slices with logs, except those of pending plans, because Hudi puts them into no other plan."""
-    planned = held_by_plans(table, (COMPACTION_ACTIONS | CLUSTERING_ACTIONS) - {"logcompaction"})
-    return [item for item in table.file_slices() if item.log_files and item.key not in planned]
+def _due(table: HudiTable) -> Held:
+    """Separates the slices with logs by whether they are in pending clusterings. Those of pending compactions, which
+    the job executes or reports as left, are left out."""
+    planned = held_by_plans(table, COMPACTION_ACTIONS - {"logcompaction"})
+    logged = [item for item in table.file_slices() if item.log_files and item.key not in planned]
+    return Held.of(table, logged, CLUSTERING_ACTIONS)
 
 
 def measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan] = ()) -> CompactionResult:

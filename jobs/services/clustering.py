@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -114,7 +115,8 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     if in_buckets:
         return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value, apart=apart)
     partitions = None if selection is None else sorted({item.partition for item in chosen})
-    return hudis_clustering.run(table, order, context, sort_by=sort_by, layout=layout, partitions=partitions)
+    done = hudis_clustering.run(table, order, context, sort_by=sort_by, layout=layout, partitions=partitions)
+    return replace(done, details=done.details.having(notes=held.notes())) if held.number else done
 
 
 def _lasting_refusal(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | None:

@@ -85,13 +85,12 @@ def _compact(
     if not pending and (problems := held.refusals(table)):
         return _refused(order, problems)
     due = held.free
-    found = bounded_compaction.measured(due).having(pending_plans=tuple(pending))
+    found = bounded_compaction.measured(due).having(pending_plans=tuple(pending), notes=held.notes())
     if order.dry_run:
         planned = found.having(
             estimated_cost=EstimatedCost(bytes_read=found.bytes, bytes_written=sum(item.base_bytes for item in due)),
             nothing_to_do=not due and not pending,
             refusals=(),
-            notes=held.notes(),
         )
         return Result(Outcome.SUCCEEDED, details=compaction_engines.forecast(planned, table, order))
 

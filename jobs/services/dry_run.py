@@ -16,10 +16,11 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
 from jobs.hudi.table import HudiTable
+from jobs.kinds.kind import WorksOn
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import FoundBeside, KindResult, LockFound
 from jobs.problems.tables import LOCK_NOT_ATOMIC
-from jobs.protocol import abandoned
+from jobs.protocol import abandoned, log_formats
 from jobs.protocol.writers import dead_writes
 
 _NAMED = 5
@@ -50,6 +51,8 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     try:
         dead, writing = _writes(table)
         plans = _plans(table)
+        if _merges_logs(table, order) and not refusals and not planned.nothing_to_do:
+            refusals += log_formats.unreadable(table, table.file_slices())
     except JobError as error:
         # The plan is still shown, because this may be the job that repairs such a table.
         notes.append(f"Its writers and pending plans could not be read: {error.detail or error.title}")
@@ -107,6 +110,11 @@ def _rolls_back_dead(table: HudiTable, order: WorkOrder) -> bool:
         return False
     is_hudis = order.kind is JobKind.CLUSTERING and table.declared.index is None
     return KINDS[order.kind].rolls_back_dead and not is_hudis
+
+
+def _merges_logs(table: HudiTable, order: WorkOrder) -> bool:
+    kind = KINDS[order.kind]
+    return table.is_merge_on_read and kind.rewrites and kind.works_on in {WorksOn.EVERYTHING, WorksOn.LOGGED}
 
 
 def _names(instants: list[str]) -> str:

@@ -29,7 +29,7 @@ class Held:
         return cls(free, len(slices) - len(free), plans)
 
     def notes(self) -> tuple[str, ...]:
-        """Returns a sentence for a dry run if slices are left out."""
+        """Returns a sentence for the job's result if slices are left out."""
         if not self.number:
             return ()
         plans = ", ".join(sorted(self.plans))

@@ -160,6 +160,11 @@ def test_logs_that_writers_made_for_a_resize_that_was_rolled_back_are_removed_wi
     for_it = list(base.glob(f"*/.*_{plan}.log.*"))
     before = snapshot(spark, base)
     assert (len(before), len(for_it) > 4) == (300, True)
+    for params in ({}, {"limit_file_groups": 2}):
+        idle = run_job(spark, base, "compaction", params, index=None).details
+        assert idle["nothing_to_do"]
+        [note] = idle["notes"]
+        assert note.endswith(f"file groups are left out, because pending plans hold them: {plan}.")
 
     run_job(spark, base, "rollback", {"instant": plan, "table_name": "test"}, index=None)
     run_job(spark, base, "repair", {"leftovers": True}, index=None)

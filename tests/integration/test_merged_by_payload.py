@@ -14,12 +14,16 @@ from jobs.hudi import rows
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
+from tests.integration.test_consistent_hashing import ENGINE
 from tests.integration.test_repair_order import PARTIAL
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from jobs.job_context import JobContext
 
 # A value that the database did not send, because it is large and was not changed.
 _NOT_SENT = "__debezium_unavailable_value"
@@ -31,12 +35,13 @@ def _sent(spark: SparkSession, first: int, last: int, lsn: int, operation: str, 
     return found.withColumn("_change_operation_type", F.lit(operation))
 
 
-def _with_values_not_sent(spark: SparkSession, base: Path, num_buckets: int | None) -> dict[str, str]:
+def _with_values_not_sent(spark: SparkSession, base: Path, num_buckets: int | None, **engine: str) -> dict[str, str]:
     payload = "org.apache.hudi.common.model.debezium.PostgresDebeziumAvroPayload"
     options = tables.writer_options(base, num_buckets=num_buckets, partitioned=False, metadata=False)
     options |= {
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.precombine.field": "_event_lsn",
+        **engine,
     }
     for sent in (_sent(spark, 0, 20, 10, "c", "large"), _sent(spark, 0, 9, 11, "u", _NOT_SENT)):
         tables.upsert(sent, base, options)
@@ -57,19 +62,38 @@ def test_a_value_that_debezium_did_not_send_stays_what_it_was(spark: SparkSessio
     assert sum("'note': 'large'" in row for row in tables.snapshot(spark, base)) == 18
 
 
-@pytest.mark.exhaustive
 def test_hudis_clustering_merges_no_values_that_debezium_did_not_send(spark: SparkSession, base: Path) -> None:
     options = _with_values_not_sent(spark, base, None)
     before = tables.snapshot(spark, base)
-    for params in ({}, {"sort_by": ["city"]}):
-        with pytest.raises(RefusedError) as caught:
-            run_job(spark, base, "clustering", params, index=None)
-        assert [each.type for each in caught.value.reasons] == ["unsent-values-in-logs"]
+    for params in ({}, {"sort_by": ["city"]}, {"plans": ["20260101000000000"]}):
+        assert _refusals_of_clustering(spark, base, params) == ["unsent-values-in-logs"]
+    run_job(spark, base, "compaction", index=None)
+
+    sent_meanwhile = At("rewriting", lambda: tables.upsert(_sent(spark, 0, 3, 13, "u", _NOT_SENT), base, options))
+    assert _refusals_of_clustering(spark, base, {"sort_by": ["city"]}, sent_meanwhile) == ["unsent-values-in-logs"]
+
     run_job(spark, base, "compaction", index=None)
     run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
-    assert tables.snapshot(spark, base) == before
-    tables.upsert(_sent(spark, 0, 3, 13, "u", _NOT_SENT), base, options)
-    assert sum("'note': 'large'" in row for row in tables.snapshot(spark, base)) == 18
+    after = tables.snapshot(spark, base)
+    assert (len(after), sum("'note': 'large'" in row for row in after)) == (len(before), 18)
+
+
+def _refusals_of_clustering(
+    spark: SparkSession, base: Path, params: dict[str, Any], context: JobContext | None = None
+) -> list[str]:
+    with pytest.raises(RefusedError) as caught:
+        run_job(spark, base, "clustering", params, index=None, context=context)
+    return [each.type for each in caught.value.reasons]
+
+
+def test_a_resize_by_hudi_merges_no_values_that_debezium_did_not_send(spark: SparkSession, base: Path) -> None:
+    _with_values_not_sent(spark, base, 4, **ENGINE)
+
+    planned = run_job(
+        spark, base, "bucket_resize", {"split_bytes": 1, "merge_bytes": 0}, index=None, dry_run=True
+    ).details
+
+    assert [each["type"] for each in planned["refusals"]] == ["unsent-values-in-logs"]
 
 
 @pytest.mark.exhaustive

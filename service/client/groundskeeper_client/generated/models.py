@@ -248,7 +248,7 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -441,7 +441,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -668,7 +668,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -805,7 +805,7 @@ class BucketCountResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -937,7 +937,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1058,7 +1058,7 @@ class BucketIndexResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1216,7 +1216,7 @@ class BucketResizeResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1613,7 +1613,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -1870,7 +1870,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -2081,7 +2081,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -2463,7 +2463,7 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -2803,7 +2803,7 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -3458,7 +3458,7 @@ class IndexResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -4151,7 +4151,7 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -4705,7 +4705,7 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5406,7 +5406,7 @@ class RepairResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5586,7 +5586,7 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5696,7 +5696,7 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -5824,7 +5824,7 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -6257,7 +6257,7 @@ class SyncResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
@@ -6793,7 +6793,7 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     would_roll_back: list[str] | UnsetType = UNSET
     """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What the findings mean for the job, in sentences; only in a dry run"""
+    """What the findings mean for the job, in sentences"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
