@@ -7,6 +7,7 @@ The clock knows the frame, and the greatest moment on the timeline, as of the la
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,12 +49,14 @@ class TableClock:
         self._files: list[Stamped] = []
         # The storage's clock is this much ahead of the machine's.
         self._storage_ahead = timedelta()
+        self._begun = utc_now(), time.monotonic()
         self.frame = ClockFrame()
 
     @contextmanager
     def kept(self, *, writes: bool) -> Iterator[None]:
         """Lets Hudi name this table's instants in the frame of its writers. A job that `writes` may measure more."""
         jvm, paths = self._table.jvm, (self._table.base_path, self._table.path)
+        self._begun = utc_now(), time.monotonic()
         with translated("setting the clock of the table"):
             generators = instant_generators(jvm)
             clock, is_only_user = generators.take(jvm, *paths, TOLERANCE // _MILLISECOND)
@@ -125,8 +128,11 @@ class TableClock:
 
     def storage_ms(self) -> int:
         """Returns the storage's time in milliseconds since 1970, to about two seconds; a job that only reads does not
-        measure it, and uses this machine's time."""
-        return (utc_now() + self._storage_ahead - EPOCH) // _MILLISECOND
+        measure it, and uses this machine's time. If this machine's clock is set during the job, the earlier time
+        counts, so that no live writer looks dead."""
+        wall, monotonic = self._begun
+        now = min(utc_now(), wall + timedelta(seconds=time.monotonic() - monotonic))
+        return (now + self._storage_ahead - EPOCH) // _MILLISECOND
 
     # -- moments in the frame, for checks of the age of instants
 

@@ -15,8 +15,11 @@ from py4j.java_gateway import get_java_class
 from jobs.errors import ClocksDisagreeError
 from jobs.format.clock_frame import LATE_START, utc_now
 from jobs.format.instants import wall_clock
+from jobs.hudi import table_clock
+from jobs.hudi.client import WriteClient
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
@@ -283,6 +286,26 @@ def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, b
         assert_noticed(spark, base)
     with pytest.raises(ClocksDisagreeError, match="behind the last instant"):
         run_job(spark, base, "compaction")
+
+
+def test_no_live_writer_looks_dead_to_a_job_during_which_the_clock_is_set(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, base, count=60, partitioned=False)
+    interval = {"hoodie.client.heartbeat.interval_in_ms": "1000"}
+    table = hudi_table(spark, base, INDEX, hudi_options=interval)
+    beat = base / ".hoodie" / ".heartbeat" / "20260101000000000"
+    with table.clock.kept(writes=True), WriteClient(table, UNDER_OUR_LOCK) as client:
+        beat.parent.mkdir(exist_ok=True)
+        for step in (HOUR, -HOUR):
+            monkeypatch.setattr(table_clock, "utc_now", lambda step=step: utc_now() + step)
+            beat.touch()
+            assert not client.is_dead(beat.name), step
+        monkeypatch.undo()
+        deadline = time.monotonic() + 60
+        while not client.is_dead(beat.name):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
 
 def assert_noticed(spark: SparkSession, base: Path) -> None:
