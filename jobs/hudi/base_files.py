@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import StructField, StructType
 
 from jobs.errors import RefusedError
 from jobs.hudi.hadoop import storage_of
@@ -16,12 +17,12 @@ from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
-
 
 _FOOTERS_AT_ONCE = 16
 _MOST_SUSPECTS = 100
 _SCHEMA = "_hoodie_record_key string"
+# Footers by the row writer of Hudi 0.15 mark the meta columns so. Spark then does not add `FILE` to the columns.
+_OF_METADATA = "__metadata_col"
 
 FILE = "_metadata.file_name"
 """Name of the column with the file of each row."""
@@ -34,7 +35,15 @@ def read(
     Spark's."""
     # Spark would otherwise expand the paths as patterns, and read folder names as columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")
-    return (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)
+    frame = (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)
+    if schema or not any(_OF_METADATA in field.metadata for field in frame.schema):
+        return frame
+    return read(table, paths, schema=StructType([_unmarked(field) for field in frame.schema]), **options)
+
+
+def _unmarked(field: StructField) -> StructField:
+    kept = {key: value for key, value in field.metadata.items() if key != _OF_METADATA}
+    return StructField(field.name, field.dataType, field.nullable, kept)
 
 
 def alike(table: HudiTable, paths: Sequence[str]) -> list[list[str]]:

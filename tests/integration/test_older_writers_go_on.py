@@ -233,6 +233,21 @@ def test_indexes_of_1_0_are_compared_with_the_rows(
     assert_audited(story)
 
 
+def test_statistics_of_files_that_0_15_clustered_are_compared(
+    spark: SparkSession, base: Path, writers: dict[str, OldWriter]
+) -> None:
+    """The footers of these files mark meta columns in a way that hides the name of the file from Spark's queries."""
+    options = {**Story.printed(base, "0.15.0", COW, 6, "simple"), **STATISTICS}
+    clustering = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+    story = Story(spark, base, writer_of(writers, "0.15.0"), {**options, **clustering}, "simple")
+    story.write(0, ROWS, ts=0, create=True)
+    table = hudi_table(spark, base, None)
+    assert (table.instants()[-1].action, "column_stats" in table.metadata_partitions) == ("replacecommit", True)
+    compared = column_stats.of_files(table, table.file_slices())
+    assert (compared.places, compared.unindexed, compared.hiding) == (len(table.file_slices()), [], {})
+    assert_audited(story)
+
+
 def test_lists_and_maps_of_a_rewritten_file_are_merged_with_new_rows(
     spark: SparkSession, base: Path, writers: dict[str, OldWriter]
 ) -> None:
