@@ -40,7 +40,6 @@ from service.model.job_errors import LeaseLostError
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import OptionNotAllowedError
 from service.queue import (
-    adopted_index,
     attempt_figures,
     failing_work,
     held_attempts,
@@ -54,9 +53,9 @@ from service.queue import (
     lease_store,
     polled_locks,
     repeat_store,
+    reported_facts,
     retention_needs,
     worker_store,
-    writability,
 )
 from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
@@ -294,7 +293,7 @@ def report(
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
                 if state is JobState.SUCCEEDED:
-                    adopted_index.register(connection, job, parsed, now)
+                    reported_facts.register_index(connection, job, parsed, now)
                 if job.kind is JobKind.METADATA_TABLE and state is JobState.SUCCEEDED and not job.dry_run:
                     # A compaction of the metadata table leaves nothing on the table's own timeline either.
                     snapshot_store.forget_metadata_table(connection, job.table_id)
@@ -317,7 +316,7 @@ def report(
         ended = job_store.get(connection, job_id)
         events = job_changes.of_report(connection, job, ended, outcome, now)
         events += job_incidents.of_report(connection, job, ended, parsed, now)
-        writability.record(connection, job, result, parsed, now)
+        reported_facts.record_writability(connection, job, result, parsed, now)
         outbox.publish(connection, events, now=now)
         attempt_figures.record(connection, job, outcome, parsed, now)
         outbox.count(connection, job_tally.of_attempt(job, outcome, parsed, now))

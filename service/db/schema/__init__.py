@@ -37,13 +37,13 @@ from service.db.schema.delivery import notifications as notifications
 from service.db.schema.delivery import queues as queues
 from service.db.schema.delivery import reported_problems as reported_problems
 from service.db.schema.delivery import webhooks as webhooks
+from service.db.schema.health import INCIDENT_INSTANT as INCIDENT_INSTANT
+from service.db.schema.health import INCIDENT_IS_OF_LATE_FILES as INCIDENT_IS_OF_LATE_FILES
+from service.db.schema.health import INCIDENT_IS_STANDING as INCIDENT_IS_STANDING
 from service.db.schema.health import acknowledgements as acknowledgements
+from service.db.schema.health import incidents as incidents
 from service.db.schema.health import problem_rounds as problem_rounds
 from service.db.schema.health import standing_problems as standing_problems
-from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT
-from service.db.schema.incidents import INCIDENT_IS_OF_LATE_FILES as INCIDENT_IS_OF_LATE_FILES
-from service.db.schema.incidents import INCIDENT_IS_STANDING as INCIDENT_IS_STANDING
-from service.db.schema.incidents import incidents as incidents
 from service.db.schema.installation import schema_revisions as schema_revisions
 from service.db.schema.installation import service_clock as service_clock
 from service.db.schema.outcome import job_gains as job_gains
