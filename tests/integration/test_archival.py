@@ -1,12 +1,15 @@
 """Archival shortens the timeline and changes no row; the result names each instant that is still needed, and its
-user."""
+user. Jobs go on where history was removed, or where a restore is older than the archived commits."""
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import BucketIndex
+from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
@@ -14,7 +17,10 @@ from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job, work_order
-from tests.integration.tables import INDEX
+from tests.integration.tables import INDEX, newest
+from tests.integration.test_bucket_count import count_buckets, index_of
+from tests.integration.test_repair_of_archived_writes import archive
+from tests.integration.test_stale_writes import PARQUET_METADATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.integration.doomed import Spares
+
 
 COMMITS = 6
 # The metadata table of these tables is compacted once, in between.
@@ -163,3 +170,73 @@ def test_an_archival_that_was_killed_is_done_by_the_next_attempt(
     assert not (base / ".hoodie" / "lock").exists()
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.parametrize(
+    ("version", "more_options"),
+    [
+        (9, {}),
+        pytest.param(9, PARQUET_METADATA, marks=pytest.mark.exhaustive),
+        pytest.param(6, {}, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_number_of_buckets_outlives_the_history_that_has_its_change(
+    spark: SparkSession, base: Path, version: int, more_options: dict[str, str]
+) -> None:
+    """Without the hashing config, writers would go back to the number in their options, and write each key again."""
+    shape = {"version": version, "partitioned": False, "metadata": False}
+    options = tables.write_table(spark, base, count=100, **shape, **more_options)  # type: ignore[arg-type]
+    count_buckets(spark, base, 4, 7)
+    more = archive(spark, base, options, newest(base))
+    (history,) = (each for name in ("timeline/history", "history") if (each := base / ".hoodie" / name).exists())
+    shutil.rmtree(history)
+    history.mkdir()
+
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index_of(4))
+
+    assert hudi_table(spark, base, index_of(4)).bucket_rules().default == 7  # type: ignore[union-attr]
+    tables.upsert(tables.rows(spark, 0, 110, ts=9), base, options)
+    assert len(proved(spark, base, 7, index_of(4))) == 110 + more
+
+
+ONE = BucketIndex(1, ("id",))
+AT_ONCE = {"hoodie.metadata.compact.max.delta.commits": "1"}
+DELETE = {"hoodie.datasource.write.operation": "delete"}
+
+
+@pytest.mark.parametrize("metadata", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_rows_that_were_deleted_stay_deleted_when_commits_after_a_restore_are_archived(
+    spark: SparkSession, base: Path, *, metadata: bool
+) -> None:
+    """The archiver is Hudi's own, with the options of any writer, and Hudi's readers then see the deleted row."""
+    options = tables.writer_options(base, num_buckets=1, partitioned=False, metadata=metadata) | AT_ONCE
+    tables.upsert(tables.rows(spark, 0, 9), base, options)
+    saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
+    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
+    run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
+    tables.upsert(tables.rows(spark, 0, 9, ts=2), base, options)
+    run_job(spark, base, "compaction", index=ONE)
+    tables.upsert(tables.rows(spark, 0, 1, ts=3), base, options | DELETE)
+    run_job(spark, base, "compaction", index=ONE)
+    right = tables.snapshot(spark, base)
+    with WriteClient(hudi_table(spark, base, ONE), UNDER_OUR_LOCK, {**keeping(2), **AT_ONCE}) as client:
+        client.archiver.archive()
+    assert len(tables.snapshot(spark, base)) == len(right) + 1, "Hudi has mended its readers"
+
+    assert "completion-times-unknown" in audited(spark, base)
+    run_job(spark, base, "cleaning", {"retain": 5}, index=ONE)
+    assert tables.snapshot(spark, base) == right
+    assert audited(spark, base) == []
+    tables.upsert(tables.rows(spark, 0, 9, ts=4), base, options)
+    run_job(spark, base, "compaction", index=ONE)
+    assert len(tables.snapshot(spark, base)) == len(right) + 1
+    assert tables.snapshot(spark, base, metadata=False) == tables.snapshot(spark, base)
+    assert audited(spark, base) == []
+
+
+def audited(spark: SparkSession, base: Path) -> list[str]:
+    """Returns the types of the audit's findings."""
+    details = run_job(spark, base, "audit", index=ONE).details
+    assert details["unchecked"] == []
+    return [each["type"] for each in details["findings"]]
