@@ -86,7 +86,7 @@ _LONGEST = (
             "partitions_read",
             "bucketed_reads",
             "observed_tables",
-            "rows_without_bucket",
+            "rows_out_of_use",
             "kills",
             "indexes",
             "repair_beside_writers",

@@ -1,8 +1,9 @@
 """Archival shortens the timeline and changes no row; the result names each instant that is still needed, and its
-user."""
+user. Jobs go on where history was removed."""
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,10 @@ from tests.integration import tables
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job, work_order
-from tests.integration.tables import INDEX
+from tests.integration.tables import INDEX, newest
+from tests.integration.test_bucket_count import count_buckets, index_of
+from tests.integration.test_repair_of_archived_writes import archive
+from tests.integration.test_stale_writes import PARQUET_METADATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.integration.doomed import Spares
+
 
 COMMITS = 6
 # The metadata table of these tables is compacted once, in between.
@@ -163,3 +168,30 @@ def test_an_archival_that_was_killed_is_done_by_the_next_attempt(
     assert not (base / ".hoodie" / "lock").exists()
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.parametrize(
+    ("version", "more_options"),
+    [
+        (9, {}),
+        pytest.param(9, PARQUET_METADATA, marks=pytest.mark.exhaustive),
+        pytest.param(6, {}, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_number_of_buckets_outlives_the_history_that_has_its_change(
+    spark: SparkSession, base: Path, version: int, more_options: dict[str, str]
+) -> None:
+    """Without the hashing config, writers would go back to the number in their options, and write each key again."""
+    shape = {"version": version, "partitioned": False, "metadata": False}
+    options = tables.write_table(spark, base, count=100, **shape, **more_options)  # type: ignore[arg-type]
+    count_buckets(spark, base, 4, 7)
+    more = archive(spark, base, options, newest(base))
+    (history,) = (each for name in ("timeline/history", "history") if (each := base / ".hoodie" / name).exists())
+    shutil.rmtree(history)
+    history.mkdir()
+
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index_of(4))
+
+    assert hudi_table(spark, base, index_of(4)).bucket_rules().default == 7  # type: ignore[union-attr]
+    tables.upsert(tables.rows(spark, 0, 110, ts=9), base, options)
+    assert len(proved(spark, base, 7, index_of(4))) == 110 + more

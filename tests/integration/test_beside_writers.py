@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 WAITING = "waiting for writers"
 COW_FIRST = ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.exhaustive)]
-MOR_FIRST = ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)]
 
 
 @pytest.mark.exhaustive

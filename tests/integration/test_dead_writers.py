@@ -1,9 +1,9 @@
-"""Tests writers that seem to be dead but may be about to commit."""
+"""Tests writers that seem to be dead but may be about to commit, and overwrites whose inflight file is empty."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,7 @@ from jobs.contract import BucketIndex
 from jobs.errors import RefusedError, WritersActiveError, refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import REPLACE
 from jobs.services.cleaning import WAIT_SECONDS, _stale_write_problems
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
@@ -144,3 +145,40 @@ def test_an_abandoned_write_to_replaced_file_groups_does_not_keep_cleaning_waiti
     assert table.state_of(abandoned) is None
     assert tables.snapshot(spark, base) == before
     proved(spark, base, 4)
+
+
+EXPANSION: dict[str, Any] = {"num_buckets": 8}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_an_expansion_waits_for_an_overwrite_that_names_no_operation_and_rolls_back_a_dead_one(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    options = tables.write_table(spark, base, count=60, partitioned=False, version=version)
+    before = tables.in_order(spark, base, 4)
+    table = hudi_table(spark, base, INDEX)
+    with WriteClient(table, UNDER_OUR_LOCK) as writer:
+        instant = writer.new_instant()
+        writer.start_replacement(instant, "INSERT_OVERWRITE_TABLE")
+        meta: Any = table.meta
+        meta.reloadActiveTimeline()
+        requested = table.jvm.hudi.common.table.timeline.HoodieInstant.State.valueOf("REQUESTED")
+        begun = meta.createNewInstant(requested, REPLACE, instant)
+        meta.getActiveTimeline().transitionReplaceRequestedToInflight(begun, table.jvm.nothing())
+        (inflight,) = (base / ".hoodie").rglob(f"{instant}.replacecommit.inflight")
+        assert inflight.stat().st_size == 0
+
+        assert [item.requested for item in table.pending_writes()] == [instant]
+        planned = run_job(spark, base, "bucket_expansion", EXPANSION, dry_run=True).details
+        assert (planned["refusals"], planned["beside"]["writers"]) == ([], [instant])
+        with pytest.raises(WritersActiveError, match=instant):
+            run_job(spark, base, "bucket_expansion", {**EXPANSION, "wait_seconds": 0})
+    let_heartbeat_expire(base, instant)
+
+    run_job(spark, base, "bucket_expansion", EXPANSION)
+
+    assert not inflight.exists()
+    assert proved(spark, base, 8) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
+    assert len(proved(spark, base, 8)) == 70

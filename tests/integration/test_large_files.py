@@ -132,31 +132,45 @@ def base_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path.unlink()
 
 
+def in_little_memory(program: str, base_file: Path, *more: str) -> tuple[int, list[list[int]]]:
+    """Runs the program on the file, with less than 512 MiB. Returns the number of rows and, for each new file, the
+    bytes of its row groups; the new files are deleted."""
+    base = base_file.parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(base), base_file.name, *more],
+        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    peak_kib, rows = (int(number) for number in ran.stdout.split())
+    written = [path for path in base.glob("p/*.parquet") if path != base_file]
+    groups = [row_group_bytes(path) for path in written]
+    mib = [sorted(round(size / MIB) for size in sizes) for sizes in groups]
+    print(f"{more}: peak {peak_kib / 1024:.0f} MiB, row groups (MiB) {mib}")
+    for path in written:
+        path.unlink()
+    assert peak_kib < 512 * 1024
+    return rows, groups
+
+
+def row_group_bytes(path: Path) -> list[int]:
+    metadata = pq.read_metadata(path)
+    return [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+
+
+def average(groups: list[list[int]]) -> float:
+    return sum(map(sum, groups)) / sum(map(len, groups))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("factor", [2, 8, 16])
 def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_size(
     base_file: Path, factor: int
 ) -> None:
-    base = base_file.parents[1]
-    before = pq.read_metadata(base_file)
-
-    ran = subprocess.run(
-        [sys.executable, "-c", SPLIT, str(base), base_file.name, str(factor)],
-        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert ran.returncode == 0, ran.stderr
-    peak_kib, rows = (int(number) for number in ran.stdout.split())
-    written = [path for path in base.glob("p/*.parquet") if path != base_file]
-    groups = [group for path in written for group in row_group_bytes(path)]
-    print(f"k={factor}: peak {peak_kib / 1024:.0f} MiB, row groups (MiB) {sorted(round(g / MIB) for g in groups)}")
-    for path in written:
-        path.unlink()
-    assert rows == before.num_rows
-    assert len(written) == factor
-    assert peak_kib < 512 * 1024
+    rows, groups = in_little_memory(SPLIT, base_file, str(factor))
+    assert rows == pq.read_metadata(base_file).num_rows
+    assert len(groups) == factor
     # Each file ends with a row group of the remaining rows. A job writes no more than sixteen files at once.
-    assert sum(groups) / len(groups) > (16 if factor < 16 else 12) * MIB
+    assert average(groups) > (16 if factor < 16 else 12) * MIB
 
 
 @pytest.fixture(scope="module")
@@ -178,48 +192,16 @@ def log_file(base_file: Path) -> Iterator[Path]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("how", ["compact", "2", "8", "1*"])
 def test_a_large_file_is_merged_with_its_logs_in_little_memory(base_file: Path, log_file: Path, how: str) -> None:
-    base = base_file.parents[1]
-    ran = subprocess.run(
-        [sys.executable, "-c", MERGE, str(base), base_file.name, log_file.name, how],
-        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert ran.returncode == 0, ran.stderr
-    peak_kib, rows = (int(number) for number in ran.stdout.split())
-    written = [path for path in base.glob("p/*.parquet") if path != base_file]
-    groups = [group for path in written for group in row_group_bytes(path)]
-    print(
-        f"{how} with {log_file.stat().st_size / MIB:.0f} MiB of logs: peak {peak_kib / 1024:.0f} MiB,"
-        f" row groups (MiB) {sorted(round(g / MIB) for g in groups)}"
-    )
-    for path in written:
-        path.unlink()
+    rows, groups = in_little_memory(MERGE, base_file, log_file.name, how)
     assert rows == pq.read_metadata(base_file).num_rows
-    assert peak_kib < 512 * 1024
     # The widest rows determine the size of the sorted parts.
-    assert how.endswith("*") or sum(groups) / len(groups) > 16 * MIB
+    assert how.endswith("*") or average(groups) > 16 * MIB
 
 
 @pytest.mark.exhaustive
 def test_large_files_are_merged_in_little_memory(base_file: Path) -> None:
-    base = base_file.parents[1]
-    ran = subprocess.run(
-        [sys.executable, "-c", SPLIT, str(base), base_file.name, "0"],
-        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert ran.returncode == 0, ran.stderr
-    peak_kib, rows = (int(number) for number in ran.stdout.split())
-    (written,) = [path for path in base.glob("p/*.parquet") if path != base_file]
-    size, groups = written.stat().st_size, row_group_bytes(written)
-    print(f"merged {size / MIB:.0f} MiB: peak {peak_kib / 1024:.0f} MiB, row groups (MiB) {[g // MIB for g in groups]}")
-    written.unlink()
+    rows, groups = in_little_memory(SPLIT, base_file, "0")
     assert rows == 2 * pq.read_metadata(base_file).num_rows
-    assert size > 2000 * MIB
-    assert peak_kib < 512 * 1024
-    assert sum(groups) / len(groups) > 16 * MIB
-
-
-def row_group_bytes(path: Path) -> list[int]:
-    metadata = pq.read_metadata(path)
-    return [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+    assert len(groups) == 1
+    assert sum(groups[0]) > 2000 * MIB
+    assert average(groups) > 16 * MIB

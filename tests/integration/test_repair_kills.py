@@ -1,5 +1,5 @@
 """After a SIGKILL of the worker at any step of a repair, or of the execution of a writer's plan, the next attempt
-succeeds. `test_rows_without_bucket` and `test_rows_out_of_use` kill repairs that take file groups out of use."""
+succeeds. `test_rows_out_of_use` kills repairs that take file groups out of use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The service finds and repairs writes to replaced file groups, as a long Spark SQL session makes them."""
+"""The service finds and repairs writes to replaced file groups, as a long Spark SQL session makes them. A repair whose
+files are gone fails, unless a later base file is proved to have their rows."""
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex, WriterEngine
-from jobs.errors import CommitUndoneError, DeletesLostError, RefusedError
+from jobs.errors import CommitUndoneError, DeletesLostError, FilesGoneError, RefusedError
 from jobs.protocol.writer_engines import PRUNING
 from jobs.services import later_overwrites
 from service.catalog.registration import Registration
@@ -22,13 +24,15 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.plans import OtherRunner
 from tests.integration.run import proved, run_job
-from tests.integration.tables import INDEX, newest
+from tests.integration.tables import INDEX, completed_files, newest, texts
+from tests.integration.test_bucket_count import count_buckets, index_of
 from tests.integration.writers import At, let_heartbeats_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 PARQUET_METADATA = {"hoodie.partition.metafile.use.base.format": "true"}
@@ -354,3 +358,59 @@ def test_a_long_session_with_the_printed_options_goes_to_the_right_file_groups(
     assert len(proved(spark, base, 8)) == 300 - DELETED
     rows = spark.read.format("hudi").option(PRUNING, "false").load(str(base))
     assert (rows.where("ts = 5").count(), rows.where("city >= 800").count()) == (UPDATED, 0)
+
+
+COMPACTED = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+
+
+def test_a_base_file_of_a_dead_writer_does_not_prove_that_the_rows_are_there(
+    spark: SparkSession, tmp_path: Path, base: Path
+) -> None:
+    options = tables.write_table(spark, base, count=100, table_type=COW, partitioned=False)
+    count_buckets(spark, base, 4, 7)
+    with hidden(base, newest(base), tmp_path / "away"):
+        stale = write_stale(tables.rows(spark, 0, 100, ts=5), base, options)
+    for path in list(base.glob(f"*_{stale}.parquet")):
+        file_id = path.name.partition("_")[0]
+        shutil.move(path, base / f"{file_id}_0-999-999_{int(stale) + 1000}.parquet")
+
+    with pytest.raises(FilesGoneError, match=stale):
+        run_job(spark, base, "repair", {"instants": [stale]})
+
+    assert [each["instant"] for each in run_job(spark, base, "audit").details["stale_writes"]] == [stale]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_compaction_proves_only_logs_that_had_completed(
+    spark: SparkSession, tmp_path: Path, base: Path, version: int, *, is_late: bool
+) -> None:
+    options = tables.write_table(spark, base, count=100, version=version, partitioned=False)
+    count_buckets(spark, base, 4, 7)
+    rows = tables.rows(spark, 0, 100, ts=5)
+    before = {path.name for path in completed_files(base)}
+    with hidden(base, newest(base), tmp_path / "away"):
+        write_stale(rows, base, {**options, **COMPACTED})
+    new = sorted(path for path in completed_files(base) if path.name not in before)
+    write = next(path for path in new if path.name.endswith(".deltacommit"))
+    (compaction,) = [path for path in new if path.name.endswith(".commit")]
+    stale = write.name.partition("_")[0].partition(".")[0]
+    logs = [path for path in base.glob(".*.log.*") if not path.name.endswith(".crc")]
+    for path in logs:
+        if version == 6 or f"_{stale}.log" in path.name:
+            path.unlink()
+    if is_late and version == 9:
+        after = int(compaction.name.partition("_")[0]) + 1
+        write.rename(write.with_name(f"{stale}_{after}.deltacommit"))
+    elif is_late:
+        write.touch()
+
+    if is_late:
+        with pytest.raises(FilesGoneError):
+            run_job(spark, base, "repair", {"instants": [stale]})
+    else:
+        assert run_job(spark, base, "repair", {"instants": [stale]}).details["rows"] == 100
+        found, expected = texts(spark, base, rows)
+        assert found == expected
+        assert len(proved(spark, base, 7, index_of(4))) == 100
