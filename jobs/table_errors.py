@@ -54,6 +54,25 @@ class OperationsHiddenError(NotProvedError):
     example = "partition '2026-01-01', file group 00000000-b-0: a log block has the column _hoodie_operation"
 
 
+class RowsIncompleteError(NotProvedError):
+    """Hudi's own readers return garbage for such rows, or end the JVM."""
+
+    type = "rows-incomplete"
+    title = "Logs hold only some columns of rows that no file has as a whole"
+    hint = (
+        "Undo the commits of such statements (`rollback` jobs, the newest first, or a `restore`). Instead of each, run"
+        " a `MERGE INTO` that only updates and an `INSERT INTO` for the new rows, also later on. Until the commits are"
+        " undone let no query read these file groups: it may end its process."
+    )
+    why = (
+        "`MERGE INTO` of Spark SQL writes the updates of some columns as partial updates. On a table with a bucket"
+        " index, Hudi (1.2.0) writes the rows that such a statement inserts with these columns only, too. The other"
+        " values are lost, and Hudi's readers take the part for a whole row: they return garbage, or end with an"
+        " OutOfMemoryError, which ends the worker. So the job does not let Hudi read these logs."
+    )
+    example = "partition '2026-01-01', file group 00000000-b-0: 3 rows, such as k22"
+
+
 class TableEmptyError(JobError):
     type = "table-empty"
     title = "The table has no schema, because it has no commit with rows"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.dataplane.latest_layout import latest_layout
-from jobs.dataplane.merge_failures import LeftToHudi, refuse_hidden_operations
+from jobs.dataplane.merge_failures import LeftToHudi, refuse_misread
 from jobs.dataplane.merge_rules import SliceFiles
 from jobs.dataplane.rewrite import rewrite_slice_with_logs
 from jobs.dataplane.spark_tasks import run_tasks, written_files
@@ -42,7 +42,7 @@ class Merging:
         """Records why slices are left to Hudi. Raises EngineRefusedError if the job demands Arrow, and RefusedError if
         Hudi would not merge them right either."""
         self.reasons = list(dict.fromkeys([*self.reasons, *reasons]))
-        refuse_hidden_operations(self.reasons)
+        refuse_misread(self.reasons)
         if self.reasons and self.only_arrow:
             raise EngineRefusedError(self.reasons[:MOST_REASONS])
 

@@ -11,12 +11,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from jobs.contract import Problem
+from jobs.dataplane import partial_rows
+from jobs.dataplane.arrow_merge_job import files_of
 from jobs.dataplane.latest_layout import latest_layout
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite import Routes, child_layout, rewrite_merged_rows
 from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
 from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.format.written_file import WrittenFile
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
@@ -60,8 +63,11 @@ def rewrite_by_hudi(
 ) -> list[WrittenFile]:
     """Rewrites these slices. `everything` holds all slices of the table.
 
-    Raises `RefusedError` if Hudi's readers return fewer rows than a slice must hold, or rows of another bucket.
+    Raises `RefusedError` if Hudi's readers return fewer rows than a slice must hold, or rows of another bucket, and
+    before Hudi reads if the logs have a part of a row that no file has as a whole.
     """
+    if table.version >= WITH_COMPLETION_TIMES:
+        partial_rows.require_whole(work.storage, [files_of(item) for item, _ in slices if item.log_files])
     sources = {(source.partition, source.bucket): source for _, source in slices}
     known = frozenset((item.partition, item.bucket) for item in everything)
     old = {partition: buckets.old.buckets_of(partition) for partition, _ in sources}

@@ -175,7 +175,7 @@ def _records(
     every = Decoder(block.header[Header.SCHEMA]).schema
     _require_operations(every, wanted)
     table_types.require_conformable(every, wanted, "log block", with_default)
-    for data, starts, ends in _chunks(file, block):
+    for data, starts, ends in chunks(file, block):
         yield table_types.conformed(decoder.decode(data, starts, ends), wanted)
 
 
@@ -202,7 +202,7 @@ def _parquet_records(
         raise NotProvedError("a Parquet block of a log cannot be read") from None
 
 
-def _chunks(file: pa.NativeFile, block: LogBlock) -> Iterator[tuple[pa.Buffer, NDArray[np.int64], NDArray[np.int64]]]:
+def chunks(file: pa.NativeFile, block: LogBlock) -> Iterator[tuple[pa.Buffer, NDArray[np.int64], NDArray[np.int64]]]:
     """Yields whole records, about `_CHUNK_BYTES` at a time, with their places in these bytes."""
     count, at = avro_content(file, block)
     while count:

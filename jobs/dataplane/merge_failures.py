@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import JobError, refuse
 from jobs.problems.arrow_merges import ARROW_FAILED
-from jobs.table_errors import OperationsHiddenError
+from jobs.table_errors import OperationsHiddenError, RowsIncompleteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jobs.dataplane.merge_rules import SliceFiles
 
 logger = logging.getLogger(__name__)
+
+_MISREAD = (OperationsHiddenError.type, RowsIncompleteError.type)
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,9 @@ class LeftToHudi:
         return cls(files, failure(f"{where}: {type(error).__name__}: {str(error)[:200]}"))
 
 
-def refuse_hidden_operations(reasons: Iterable[Problem]) -> None:
-    """Raises RefusedError if one of these reasons is `OperationsHiddenError`: Hudi would not merge the logs right
-    either."""
-    refuse([each for each in reasons if each.type == OperationsHiddenError.type])
+def refuse_misread(reasons: Iterable[Problem]) -> None:
+    """Raises RefusedError if Hudi would not merge the logs right either, for one of these reasons."""
+    refuse([each for each in reasons if each.type in _MISREAD])
 
 
 def failure(detail: str) -> Problem:

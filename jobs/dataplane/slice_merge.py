@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.dataplane import newest_records, parquet_layout, table_types
+from jobs.dataplane import newest_records, parquet_layout, partial_rows, table_types
 from jobs.dataplane.log_records import read_logs
 from jobs.dataplane.merge_rules import MergeCounts, MergeRules, SliceFiles
 from jobs.dataplane.replaced_rows import Replacement
@@ -234,7 +234,12 @@ def merge_slice(
     if missing := {RECORD_KEY, PARTITION_PATH} - set(schema.names):
         raise NotProvedError(f"the table has no column {min(missing)}")
     counts = MergeCounts()
-    newest = read_logs(storage, files, rules, schema, counts)
+    try:
+        newest = read_logs(storage, files, rules, schema, counts)
+    except NotProvedError:
+        # Hudi would merge the slice instead.
+        partial_rows.require_whole_rows(storage, files)
+        raise
     return MergedSlice(storage, files, rules, schema, batch_rows, tuple(plain), newest, counts)
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jobs.contract import Problem, WorkOrder
+from jobs.dataplane import partial_rows
 from jobs.dataplane.compacted_file import CompactedFile
 from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
-from jobs.dataplane.merge_failures import failure, refuse_hidden_operations
+from jobs.dataplane.merge_failures import failure, refuse_misread
 from jobs.dataplane.slice_merge import SliceFiles
 from jobs.errors import EngineRefusedError, HudiError, RefusedError
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
@@ -69,6 +71,7 @@ class Engines:
         """Writes the new base files of a begun plan. If one slice turns out to need Hudi's merge, Hudi's executor
         executes the whole plan, and removes the files that Arrow has written before it commits."""
         if not execution.slices:
+            self._require_whole_rows(execution.instant)
             return client.execute_compaction(begun)
         try:
             # The completed instants are read at this moment, as by Hudi's executor.
@@ -82,7 +85,7 @@ class Engines:
             self._context.checkpoint()
             written, reasons = [], [failure(error.detail)]
         if reasons:
-            refuse_hidden_operations(reasons)
+            refuse_misread(reasons)
             execution.slices, execution.reasons = [], reasons[:_MOST_REASONS]
             self._refuse_if_asked(execution.reasons)
             self._context.step(f"compacting {execution.instant} with Hudi's executor")
@@ -90,6 +93,16 @@ class Engines:
         bases = {(each.partition_path, each.file_id): each.base for each in execution.slices}
         stats = [each.write_stat(bases[each.partition, each.file_id]) for each in written]
         return client.take_compacted(begun, stats)
+
+    def _require_whole_rows(self, instant: str) -> None:
+        """Raises RefusedError if Hudi would read beyond rows of which the logs have a part only."""
+        if self._table.version < WITH_COMPLETION_TIMES:
+            return
+        try:
+            storage = storage_of(self._table)
+        except RefusedError:
+            return
+        partial_rows.require_whole(storage, arrow_merge.slices_of(plan_of(self._table, instant)))
 
     def of_plans(self) -> tuple[EngineOfPlan, ...]:
         """Returns the engine of each plan for the job's result, with the reasons if Hudi had to execute it."""

@@ -14,12 +14,14 @@ from jobs.errors import CommitLostError
 from jobs.hudi import held_files, held_lock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.clustering_groups import ClusteringGroups
+from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import jvm_of, translated
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.lock_errors import LockLostError
 from jobs.protocol.plan_owner import PlanOwner
 from tests.integration import tables
+from tests.integration.plans import OtherRunner
 from tests.integration.run import hudi_table, perform_order, work_order
 from tests.integration.test_s3 import lake, on_s3
 
@@ -180,6 +182,7 @@ def rolled_back(table: Any, instant: str) -> None:
     [
         ("compaction", "MERGE_ON_READ", (WriteClient, "execute_compaction"), begun_by_another),
         ("clustering", "COPY_ON_WRITE", (ClusteringGroups, "execute"), rolled_back),
+        ("given clustering", "COPY_ON_WRITE", (Clusterings, "execute"), begun_by_another),
     ],
 )
 def test_hudi_makes_no_base_file_for_an_instant_that_others_have_settled(
@@ -192,7 +195,7 @@ def test_hudi_makes_no_base_file_for_an_instant_that_others_have_settled(
     settle: Callable[[Any, str], None],
 ) -> None:
     is_bucketed = table_type == "MERGE_ON_READ"
-    tables.write_table(
+    options = tables.write_table(
         spark,
         base,
         table_type=table_type,
@@ -214,8 +217,11 @@ def test_hudi_makes_no_base_file_for_an_instant_that_others_have_settled(
             seen.append(set(base.glob("*.parquet")) - there)
 
     monkeypatch.setattr(*executor, executed)
-    params = {"engine": "hudi"} if is_bucketed else {"sort_by": ["city"]}
-    order = work_order(base, kind, params, index=tables.INDEX if is_bucketed else None)
+    params: dict[str, Any] = {"engine": "hudi"} if is_bucketed else {"sort_by": ["city"]}
+    if kind.startswith("given"):
+        runner = OtherRunner(spark, base, {**options, "hoodie.clustering.plan.strategy.sort.columns": "city"})
+        params = {"plans": [runner.plan_clustering()]}
+    order = work_order(base, kind.split()[-1], params, index=tables.INDEX if is_bucketed else None)
     with pytest.raises(CommitLostError):
         perform_order(spark, order)
     assert seen == [set()]
