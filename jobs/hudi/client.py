@@ -14,7 +14,7 @@ from py4j.java_gateway import get_java_class
 from jobs.contract import Json, Problem
 from jobs.errors import JobError, refuse
 from jobs.format.written_file import WrittenFile
-from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_checks, write_stats
+from jobs.hudi import ended_instant, hashing_metadata, indexes, lent_reader, plan_checks, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client_part import ClientPart, present_schema
@@ -251,12 +251,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
 
     def tidy_up(self, instant: str) -> None:
         """Removes markers and heartbeat of an instant that a worker completed or rolled back before it died."""
-        with translated("removing markers"):
-            folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
-            storage = self._table.storage
-            if storage.exists(folder):
-                storage.deleteDirectory(folder)
-        self.forget_heartbeat(instant)
+        ended_instant.tidy_up(self._table, instant)
 
     def start_heartbeat(self, instant: str) -> None:
         """Sends heartbeats until `end_heartbeat`, or until the client is closed."""
@@ -270,12 +265,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
 
     def forget_heartbeat(self, instant: str) -> None:
         """Removes the heartbeat of a dead attempt; Hudi would consider it alive for two more minutes."""
-        with translated("removing a heartbeat"):
-            if not self.has_heartbeat(instant):
-                return
-            self._jvm.hudi.client.heartbeat.HeartbeatUtils.deleteHeartbeatFile(
-                self._table.storage, self._table.path, instant
-            )
+        ended_instant.forget_heartbeat(self._table, instant)
 
     def is_dead(self, instant: str) -> bool:
         """Returns whether a writer that sends heartbeats has stopped sending them for this instant. An instant without
@@ -283,9 +273,7 @@ class WriteClient(AbstractContextManager["WriteClient"]):
         return has_expired(self._table, instant)
 
     def has_heartbeat(self, instant: str) -> bool:
-        with translated("checking for a heartbeat"):
-            heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
-            return bool(heartbeats.heartbeatExists(self._table.storage, self._table.path, instant))
+        return ended_instant.has_heartbeat(self._table, instant)
 
     # -- replacing file groups with a replacecommit
 

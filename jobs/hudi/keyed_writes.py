@@ -9,8 +9,9 @@ would be a new row. So these writes make Hudi take the keys from the meta column
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -20,17 +21,20 @@ from jobs.errors import JobError
 from jobs.format import kafka_connect
 from jobs.format.index_definitions import GLOBAL_TYPES, INDEX_TYPE
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
-from jobs.hudi import hashing_metadata
+from jobs.hudi import ended_instant, hashing_metadata
 from jobs.hudi.client_part import ClientPart, present_schema
 from jobs.hudi.jvm import translated
 from jobs.hudi.merging import schema_on_read_of
 from jobs.hudi.metadata_rollbacks import continued
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 from jobs.hudi.table import HudiTable
+from jobs.lock_errors import LockLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+
+logger = logging.getLogger(__name__)
 
 _MODEL = "org.apache.hudi.common.model"
 _LATEST, _BY_FIELD = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"
@@ -76,7 +80,7 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
 
 class KeyedWrites(ClientPart):
     """Writes of rows by their keys. Each write is a commit and returns its instant. The table's lock must be held. A
-    write that fails is rolled back."""
+    write that fails is rolled back, unless its commit has landed."""
 
     def upsert(self, frame: DataFrame, extra: Mapping[str, str] | None = None) -> str:
         """Writes rows with the columns of the table, record keys and partition paths."""
@@ -138,10 +142,18 @@ class KeyedWrites(ClientPart):
                 metadata = self._jvm.some(self._jvm.map({**extra, **kept}))
                 nothing = self._jvm.nothing()
                 self._client.commit(instant, wrote[0], metadata, action, self._jvm.map({}), nothing)
-        except JobError:
-            with continued(self._table, instant), translated(f"rolling back {instant}"):
-                self._client.rollback(instant)
-            raise
+        except JobError as error:
+            if self._table.state_of(instant) != "COMPLETED":
+                with continued(self._table, instant), translated(f"rolling back {instant}"):
+                    self._client.rollback(instant)
+                raise
+            if isinstance(error, LockLostError):
+                raise
+            # Hudi would roll a completed commit back, too, although readers may have seen its rows.
+            logger.warning("the commit landed, but Hudi reported an error after it: %s", error.detail)
+            with suppress(JobError), translated("ending a heartbeat"):
+                self._client.getHeartbeatClient().stop(instant)
+                ended_instant.tidy_up(self._table, instant)
 
     def _records(self, frame: DataFrame, instant: str) -> Any:
         """Returns the rows as a `JavaRDD` of Hudi's records, without locations."""

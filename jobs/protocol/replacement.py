@@ -43,7 +43,6 @@ logger = logging.getLogger(__name__)
 
 Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[WrittenFile]"]
 Key = tuple[str, str]
-
 POLL_SECONDS = 0.1
 # Time limit for undoing; the next attempt undoes the rest.
 UNDO_SECONDS = 120.0
@@ -201,16 +200,18 @@ class Replacement:
         self._before_commit(outcome)
         own_instant.require(self._table, client, self._lock, outcome.instant, self._timeline_at_lock)
         extra = {**outcome.before.to_metadata(), **self._extra(outcome)}
+        reported: JobError | None = None
         try:
             client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)
         except JobError as error:
-            if self._table.state_of(outcome.instant) != "COMPLETED":
-                raise
-            logger.warning("the commit landed, but Hudi reported an error after it: %s", error.detail)
+            reported = error
         if self._table.state_of(outcome.instant) != "COMPLETED":
-            raise CommitStateUnknownError(f"instant {outcome.instant}")
-        # A lost task may complete its file until the markers are gone (`announced_file`).
+            raise reported or CommitStateUnknownError(f"instant {outcome.instant}")
         with suppress(JobError):  # An audit finds the files.
+            if reported:
+                logger.warning("the commit landed, but Hudi reported an error after it: %s", reported.detail)
+                client.tidy_up(outcome.instant)
+            # A lost task may complete its file until the markers are gone (`announced_file`).
             client.late_files.remove(outcome.instant, others)
         try:
             self._lock.verify()

@@ -35,6 +35,8 @@ SLOW_DOWN = b"""<?xml version="1.0" encoding="UTF-8"?>
 ACCESS_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"""
 
+INTERNAL = b"""<?xml version="1.0" encoding="UTF-8"?>
+<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"""
 EXPIRED = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"""
 # S3 says this if the key's policy or the caller's does not allow the use of the key.
@@ -52,7 +54,7 @@ class Front:
     """A proxy before the server. `refused_share` of the requests get 503, and listings take `listing_seconds` longer.
     `denies_writes` refuses writes like a bucket policy; `needs_keys` refuses unknown keys, wrong signatures and what a
     policy does not allow. Sessions of STS end after `session_seconds`, if these are not 0; `key_denied` refuses reads
-    like KMS."""
+    like KMS. An object whose path matches the pattern `loses` is stored, and the answer is an error of the server."""
 
     application: Callable[..., Iterable[bytes]]
     refused_share: float = 0.0
@@ -60,6 +62,7 @@ class Front:
     denies_writes: bool = False
     session_seconds: float = 0.0
     key_denied: bool = False
+    loses: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     ends: dict[str, float] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(7))
@@ -89,11 +92,21 @@ class Front:
             return _refuse(environ, start_response, "403 Forbidden", KEY_DENIED)
         if is_listing:
             time.sleep(self.listing_seconds)
+        if self.loses and environ["REQUEST_METHOD"] == "PUT" and re.search(self.loses, environ["PATH_INFO"]):
+            return self._stored_unheard(environ, start_response)
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
             # moto checks the condition before it writes; S3 does both atomically.
             with self._conditions:
                 return list(self.application(environ, start_response))
         return self.application(environ, start_response)
+
+    def _stored_unheard(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        answered: list[Any] = []
+        list(self.application(environ, lambda *said: answered.append(said)))
+        assert answered[0][0].startswith("200"), answered
+        with self._guard:
+            self.counts[f"lost {environ['PATH_INFO'].rpartition('/')[2]}"] += 1
+        return _refuse({**environ, "CONTENT_LENGTH": "0"}, start_response, "500 Internal Server Error", INTERNAL)
 
     def _has_ended(self, environ: dict[str, Any]) -> bool:
         """Moto itself never ends a session."""
@@ -133,6 +146,7 @@ class Front:
             self.listing_seconds = wanted.get("listing_seconds", 0.0)
             self.denies_writes = bool(wanted.get("denies_writes"))
             self.key_denied = bool(wanted.get("key_denied"))
+            self.loses = wanted.get("loses", "")
             self.session_seconds = wanted.get("session_seconds", 0.0)
         if wanted.get("needs_keys"):
             from moto import settings
@@ -184,7 +198,7 @@ class Server:
             tls_ca_file_path=ca_file,
         )
 
-    def counted(self, **faults: float) -> Counter[str]:
+    def counted(self, **faults: float | str) -> Counter[str]:
         """Returns the number of requests since the last call by kind, and replaces the faults of the server by
         these."""
         request = urllib.request.Request(f"{self.endpoint}{_CONTROL}", json.dumps(faults).encode(), method="POST")
