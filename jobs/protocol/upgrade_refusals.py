@@ -58,10 +58,10 @@ def of_change(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePar
 
 def busy(table: HudiTable, client: WriteClient, *, compacted: bool = False) -> list[Problem]:
     """Returns the refusal because of pending instants, or of writers that are about to begin one. The job itself rolls
-    dead writes back and executes pending compactions. Once it has done so (`compacted`), pending compactions and logs
-    are reasons as well."""
-    dead = set() if compacted else set(dead_writes(table, client))
-    pending = [item for item in table.instants() if item.state != "COMPLETED" and item.requested not in dead]
+    dead writers back and executes pending compactions, whose unfinished rollbacks Hudi finishes then. Once it has done
+    so (`compacted`), these rollbacks, pending compactions and logs are reasons as well."""
+    ended = set() if compacted else {*dead_writes(table, client), *_rollbacks_of_compactions(table, client)}
+    pending = [item for item in table.instants() if item.state != "COMPLETED" and item.requested not in ended]
     plans = [item for item in pending if table.is_plan(item)]
     found = [f"{item.requested} ({item.action}, {item.state.lower()})" for item in pending if item not in plans]
     known = {item.requested for item in table.instants()}
@@ -78,6 +78,11 @@ def busy(table: HudiTable, client: WriteClient, *, compacted: bool = False) -> l
         held = left_plans.described(table, left)
         problems.append(left_plans.refusal(table, held, title="A table service is pending"))
     return problems
+
+
+def _rollbacks_of_compactions(table: HudiTable, client: WriteClient) -> list[str]:
+    pending = {item.requested for item in table.pending() if item.action == COMPACTION}
+    return [each for each, instant in client.pending_rollbacks().items() if instant in pending] if pending else []
 
 
 def while_unfinished(table: HudiTable) -> list[Problem]:

@@ -16,6 +16,8 @@ from tests.integration import tables
 from tests.integration.run import perform_order, run_job, work_order
 from tests.integration.test_bucket_resize import SPLIT
 from tests.integration.test_consistent_hashing import ENGINE
+from tests.integration.test_index_builds import order as of_index
+from tests.integration.test_upgrade import DECLARED
 from tests.support import s3
 from tests.support.session_storage import reached_by
 
@@ -56,6 +58,8 @@ RANGES: dict[str, Any] = {"shape": ENGINE, "index": None, "then": None}
 # A write of a client that has failed counts as in flight until its heartbeat has expired.
 SOON = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
 STOPPED = {"declared": {"writers_stopped": True, **SOON}}
+PROPERTIES = r"/hoodie\.properties(\.\w+)?$"
+PLAIN = {"num_buckets": None, "table_type": COW}
 OF_A_SHORT_RUN = "index given up, completed"
 CASES = {
     "number of buckets, completed": Case(*COUNT, OF_TABLE + COMPLETED.pattern, then=THREE),
@@ -72,6 +76,10 @@ CASES = {
         "bucket_index", {"action": "drop"}, OF_TABLE + r"\d+_\d+\.deltacommit$", then=None, **STOPPED
     ),
     "cleaning, completed": Case("cleaning", {"retain": 1}, OF_TABLE + COMPLETED.pattern, {"table_type": COW}),
+    "version, properties": Case("upgrade", {"to_version": 9}, PROPERTIES, {"version": 8}, declared=DECLARED),
+    "version, completed": Case("upgrade", {"to_version": 8}, r"timeline/" + COMPLETED.pattern, declared=DECLARED),
+    "index, properties": Case("index", of_index("build", "record"), PROPERTIES, PLAIN, None, None),
+    "index, completed": Case("index", of_index("build", "record"), OF_METADATA + COMPLETED.pattern, PLAIN, None, None),
     "sorting, completed": Case("clustering", {"sort_by": ["city"]}, OF_TABLE + COMPLETED.pattern),
 }
 

@@ -31,6 +31,8 @@ PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
 OF_METADATA = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*_*.deltacommit"}
 AFTER_UPGRADE = {"at": "after", "name": "the upgrade"}
 IN_COMPACTION = {"at": "before", "name": "the commit of the compaction"}
+# The next attempt begins the compaction anew.
+ROLLING_BACK = {"at": "file", "name": ".hoodie/*.rollback.inflight"}
 BEFORE_END = {"at": "before", "name": "the end"}
 AFTER_END = {"at": "after", "name": "the end"}
 # The first removal comes before the backup is made. At the second removal the note of the backup is already deleted.
@@ -47,6 +49,7 @@ _LONG = [
     (6, 9, (OF_METADATA, AFTER_TAKING_BACK)),
     (6, 8, (AFTER_UPGRADE, BEFORE_END)),
     (6, 9, (IN_COMPACTION,)),
+    (6, 9, (IN_COMPACTION, ROLLING_BACK)),
     (6, 9, (BEFORE_END,)),
     (6, 9, (AFTER_END,)),
     (6, 9, (WITHOUT_NOTE,)),
