@@ -51,6 +51,7 @@ _ADVICE = {
     "`hoodie.archive.beyond.savepoint` from the writers.",
     CLEAN: "Run a `cleaning` job, which executes the pending clean.",
     "rollback": "Run a `rollback` job of the instant that it rolls back, an hour after it began.",
+    RESTORE: "Repeat the `restore` job, which continues the restore.",
     "indexing": "Let Hudi's indexer (`HoodieIndexer`) finish the index, or drop it.",
 }
 _OTHERWISE = (
@@ -93,8 +94,14 @@ def overtaken(table: HudiTable, *, thoroughly: bool = False) -> Overtaken:
 
 def settle(table: HudiTable, kind: JobKind, lock: TableLock, checkpoint: Checkpoint, *, dry_run: bool) -> list[Problem]:
     """Archives what can be archived, except in a dry run, and returns why a job of this kind would nevertheless read
-    wrong rows. Raises the errors of `archive`."""
-    found = archive(table, lock, checkpoint) if not dry_run else overtaken(table)
+    wrong rows. Raises the errors of `archive`, unless the job may end what stays on the timeline."""
+    try:
+        found = archive(table, lock, checkpoint) if not dry_run else overtaken(table)
+    except HudiError:
+        if kind not in ENDING_THEM:
+            raise
+        logger.warning("could not archive what archived commits have overtaken", exc_info=True)
+        return []
     return _refusals(table, kind, found)
 
 

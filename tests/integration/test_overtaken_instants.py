@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
-from jobs.errors import RefusedError
+from jobs.errors import HudiError, RefusedError
 from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -111,7 +111,8 @@ def test_rows_come_back_that_an_archival_beyond_a_savepoint_has_hidden(
     run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
     if version == 6:
         assert FINDING in audited(spark, base)
-        upsert("a", 4)
+        for _ in range(3):
+            upsert("a", 4)
         archive(spark, base, 1)
     assert of_b(tables.snapshot(spark, base)) == of_b(right)
     assert len(tables.snapshot(spark, base)) == len(right)
@@ -155,6 +156,23 @@ def test_a_job_locks_no_table_whose_restores_need_not_be_archived_yet(
     assert settle() == 1
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == right
     assert audited(spark, base) == []
+
+
+def test_a_damaged_history_stops_a_job_only_where_it_may_hide_commits(spark: SparkSession, base: Path) -> None:
+    shape: dict[str, Any] = {"table_type": "COPY_ON_WRITE", "partitioned": False, "metadata": False}
+    options = tables.writer_options(base, num_buckets=1, **shape)
+    for ts in range(5):
+        tables.upsert(tables.rows(spark, 0, 9, ts=ts), base, options)
+        if ts == 2:
+            saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
+    archive(spark, base, 1)
+    right = tables.snapshot(spark, base)
+    next((base / ".hoodie" / "timeline" / "history").glob("manifest_*")).write_text("damaged")
+    with pytest.raises(HudiError, match="reading the archived timeline"):
+        run_job(spark, base, "clustering", {"sort_by": ["fare"]}, index=ONE)
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
+    run_job(spark, base, "clustering", {"sort_by": ["fare"]}, index=ONE)
+    assert sorted(tables.snapshot(spark, base)) == sorted(right)
 
 
 def of_b(rows: list[str]) -> list[str]:
