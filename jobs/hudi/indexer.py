@@ -50,6 +50,9 @@ class Indexer(ClientPart):
 
 def shown(table: HudiTable) -> tuple[IndexShown, ...]:
     """Returns the indexes of the table with size and age, except for the list of files."""
+    names = sorted(table.metadata_partitions - {FILES})
+    if not names:  # There may be no metadata table.
+        return ()
     hudi = table.jvm.hudi
     util, nothing = hudi.metadata.HoodieTableMetadataUtil, hudi.common.util.Option.empty()
     defined = indexes.definitions(table)
@@ -57,7 +60,7 @@ def shown(table: HudiTable) -> tuple[IndexShown, ...]:
     with translated("reading the indexes"):
         builder = hudi.common.table.HoodieTableMetaClient.builder().setBasePath(f"{table.base_path}/{FOLDER}")
         meta = builder.setConf(table.jvm.storage_conf()).build()
-        for name in sorted(table.metadata_partitions - {FILES}):
+        for name in names:
             slices = list(util.getPartitionLatestFileSlices(meta, nothing, name))
             made = hudi.storage.StoragePath(f"{table.base_path}/{FOLDER}/{name}/.hoodie_partition_metadata")
             since = int(table.storage.getPathInfo(made).getModificationTime()) if table.storage.exists(made) else None

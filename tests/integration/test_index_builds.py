@@ -100,6 +100,18 @@ def require_built(
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
+def test_a_table_without_a_metadata_table_has_no_index(spark: SparkSession, base: Path) -> None:
+    tables.write_table(spark, base, count=COUNT, metadata=False, **FLAT)
+    assert not (base / ".hoodie/metadata").exists()
+    for dry_run in (True, False):
+        found = job(spark, base, "verify", dry_run=dry_run)
+        assert (found["indexes"], found["compared"]) == ([], [])
+        found = job(spark, base, "drop", "column_stats", dry_run=dry_run)
+        assert (found["indexes"], found["nothing_to_do"]) == ([], True)
+    dry = job(spark, base, "build", "column_stats", dry_run=True)
+    assert [each["type"] for each in dry["refusals"]] == ["no-metadata-table"]
+
+
 # Statistics of columns are built, compared and found incomplete in `test_partial_statistics.py`, and below.
 @pytest.mark.parametrize(
     "index",
