@@ -152,4 +152,8 @@ class AzureFiles(WrappedFiles):
     def _is_folder(self, info: fs.FileInfo) -> bool:
         if info.type != fs.FileType.File or info.size:
             return False
-        return bool(self._inner.get_file_info(fs.FileSelector(info.path, allow_not_found=True)))
+        try:
+            return bool(self._inner.get_file_info(fs.FileSelector(info.path, allow_not_found=True)))
+        except NotADirectoryError:
+            # In an account with a hierarchical namespace a listing of a file has the file, which Arrow refuses.
+            return False

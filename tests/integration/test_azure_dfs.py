@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex, Outcome, TableLock
-from jobs.errors import CancelledError
+from jobs.contract import Outcome, TableLock
 from jobs.hudi.azure_instants import complete_at_once
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.storage.paths import of_hadoop
-from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
 from service.model.storage_errors import StorageError
 from service.registration.detection import examine
@@ -21,9 +19,7 @@ from tests.integration import tables
 from tests.integration.doomed import Spares, Surroundings
 from tests.integration.dying_job import DyingJob
 from tests.integration.run import run_job, work_order
-from tests.integration.stored_names import left_behind, names_of_files
-from tests.integration.test_s3 import PARTITIONS, rows
-from tests.integration.writers import At
+from tests.integration.stored_table import INDEX, StoredTable, left_behind, rows
 from tests.support import azure_dfs
 from tests.support.azurite import ROOT
 from tests.support.session_jars import jars_of
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
 
     from tests.support.azure_dfs import Server
 
-INDEX = BucketIndex(2, ("id",))
 ODD = "a b/ü+y 50%25&x=1;'"
 _COMPLETED = re.compile(r"/timeline/\d{17}_\d{17}\.\w+\?")
 
@@ -63,32 +58,20 @@ def lock(tmp_path: Path) -> TableLock:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_table_on_azure_is_served(on_azure: SparkSession, server: Server, lock: TableLock, *, is_whole: bool) -> None:
-    spark, base = on_azure, f"{ROOT}/trips{is_whole}"
-    options = tables.writer_options(base, num_buckets=2, metadata=is_whole, **lock.options)
-    tables.upsert(rows(spark, 0, 200), base, options)
+    table = StoredTable(on_azure, f"{ROOT}/trips{is_whole}", server.options, lock)
+    options = table.options(metadata=is_whole)
+    table.write(0, 200, options)
     if is_whole:
-        tables.upsert(rows(spark, 0, 100, ts=1), base, options)
-    before = tables.snapshot(spark, base)
-    assert len(before) == 200
-
-    # The service reads the table by the same options.
-    found = examine(f"{base}/", allowed_roots=(ROOT,), claimed=None, storage_options=server.options)
-    assert (found.base_path, found.index) == (base, INDEX)
-
+        table.write(0, 100, options, ts=1)
     server.requests()
-    expanded = run_job(spark, base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, lock=lock)
-    assert expanded.outcome is Outcome.SUCCEEDED, expanded
-    assert expanded.details["rows"] == 200
+    table.expand(ROOT)
     _require_whole_instants(server)
-    assert tables.in_order(spark, base, 4) == before
     if is_whole:
-        before = _housekeeping(spark, server, base, options, lock)
-        audit = run_job(spark, base, "audit", index=INDEX, lock=lock).details
-        assert audit["clean"], audit
-        assert tables.in_order(spark, base, 12) == before
-    assert left_behind(base, server.options) == []
-    assert {name.partition("/")[0] for name in names_of_files(base, server.options)} == {".hoodie", *PARTITIONS}
-    assert read_active_timeline(base, server.options).pending == ()
+        before = table.keep_house(options)
+        _require_an_empty_instant_to_show(table, server)
+        table.require_audited()
+        assert table.in_order(12) == before
+    table.require_nothing_left()
 
 
 def _require_whole_instants(server: Server) -> None:
@@ -99,48 +82,18 @@ def _require_whole_instants(server: Server) -> None:
     assert not [line for line in made if "resource=" in line]
 
 
-def _housekeeping(
-    spark: SparkSession, server: Server, base: str, options: dict[str, str], lock: TableLock
-) -> list[str]:
-    """Runs the other services after a writer that still has 2 buckets in its options and leaves logs. Returns the
-    rows."""
-    tables.upsert(rows(spark, 100, 300, ts=7), base, options)
-    before = tables.in_order(spark, base, 4)
-    assert len(before) == 300
-
-    compacted = run_job(spark, base, "compaction", index=INDEX, lock=lock)
-    assert compacted.outcome is Outcome.SUCCEEDED
-    assert compacted.details["file_groups"] > 0
-    assert tables.in_order(spark, base, 4) == before
-
-    server.requests()
-    clustered = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=INDEX, lock=lock)
-    assert clustered.details["inside_buckets"] is True
-    _require_whole_instants(server)
-    assert tables.in_order(spark, base, 4) == before
-
-    names = names_of_files(base, server.options)
-    assert run_job(spark, base, "cleaning", {"retain": 2}, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
-    gone = {name for name in names - names_of_files(base, server.options) if name.endswith(".parquet")}
-    assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
-    assert tables.in_order(spark, base, 4) == before
-    assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
-
-    # In a table whose last commit is a replacement, an empty instant would duplicate the rows.
-    again = run_job(spark, base, "bucket_expansion", {"factor": 3}, index=INDEX, lock=lock)
-    [instant] = [
-        name
-        for name in names_of_files(base, server.options)
-        if name.startswith(f".hoodie/timeline/{again.instants[0]}_")
-    ]
-    path = f"lake/{base.removeprefix(ROOT)[1:]}/{instant}"
+def _require_an_empty_instant_to_show(table: StoredTable, server: Server) -> None:
+    """In a table whose last commit is a replacement, an empty instant duplicates the rows."""
+    again = table.run("bucket_expansion", {"factor": 3})
+    [instant] = [name for name in table.names() if name.startswith(f".hoodie/timeline/{again.instants[0]}_")]
+    path = f"lake/{table.base.removeprefix(ROOT)[1:]}/{instant}"
     content = server.files.open_input_file(path).read()
+    # The requests of Arrow are not those of a job.
+    _require_whole_instants(server)
     server.files.open_output_stream(path, compression=None).close()
-    assert len(tables.snapshot(spark, base, metadata=False)) > 300
+    assert len(tables.snapshot(table.spark, table.base, metadata=False)) > 300
     with server.files.open_output_stream(path, compression=None) as stream:
         stream.write(content)
-    assert tables.in_order(spark, base, 12) == before
-    return before
 
 
 @pytest.mark.exhaustive
@@ -188,23 +141,7 @@ def test_a_driver_that_is_killed_on_azure_leaves_a_table_that_the_next_attempt_g
 def test_an_abort_in_the_middle_leaves_nothing_on_azure(
     on_azure: SparkSession, server: Server, lock: TableLock
 ) -> None:
-    base = f"{ROOT}/aborted"
-    tables.upsert(rows(on_azure, 0, 200), base, tables.writer_options(base, num_buckets=2, **lock.options))
-    before, names = tables.snapshot(on_azure, base), names_of_files(base, server.options)
-    written: set[str] = set()
-
-    def cancel() -> None:
-        written.update(
-            name for name in names_of_files(base, server.options) - names if name.endswith((".parquet", ".CREATE"))
-        )
-        raise CancelledError
-
-    context = At("waiting", cancel)
-    with pytest.raises(CancelledError):
-        run_job(on_azure, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, context=context)
-    assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
-    assert left_behind(base, server.options) == []
-    assert tables.snapshot(on_azure, base) == before
+    StoredTable(on_azure, f"{ROOT}/aborted", server.options, lock).require_nothing_of_an_abort()
 
 
 @pytest.mark.exhaustive

@@ -11,7 +11,7 @@ from jobs.contract import TableLock
 from jobs.errors import RefusedError
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
-from tests.integration.test_s3 import INDEX, PARTITIONS, rows
+from tests.integration.stored_table import INDEX, PARTITIONS, rows
 from tests.support import s3
 from tests.support.session_storage import reached_by
 

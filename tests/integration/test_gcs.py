@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pyarrow import fs
 
-from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.contract import Outcome, TableLock
 from jobs.storage.paths import of_hadoop
-from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
 from service.model.storage_errors import PathNotFoundError
 from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.run import run_job
-from tests.integration.test_s3 import PARTITIONS, rows
+from tests.integration.stored_table import INDEX, PARTITIONS, StoredTable
 from tests.support import gcs
+from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from tests.support.gcs import Server
 
 pytestmark = pytest.mark.exhaustive
-INDEX = BucketIndex(2, ("id",))
 ODD = "a b/ü+y 50%25&x=1;'"
 
 
@@ -61,42 +59,33 @@ def test_listings_show_folders_that_are_no_objects(server: Server) -> None:
 
 
 def test_a_table_on_googles_storage_gets_every_service(server: Server, spark: SparkSession, tmp_path: Path) -> None:
-    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-    for name, value in server.options.items():
-        conf.set(name, value)
-    base = "gs://lake/trips"
     lock = TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
-    options = tables.writer_options(base, num_buckets=2, metadata=False, **lock.options)
-    tables.upsert(rows(spark, 0, 200), base, options)
-    tables.upsert(rows(spark, 0, 100, ts=1), base, options)
-    before = tables.snapshot(spark, base)
-    assert len(before) == 200
+    table = StoredTable(spark, "gs://lake/trips", server.options, lock)
+    base, options = table.base, table.options(metadata=False)
+    with reached_by(spark, server.options):
+        table.write(0, 200, options)
+        table.write(0, 100, options, ts=1)
+        before = tables.snapshot(spark, base)
+        assert len(before) == 200
 
-    found = examine(f"{base}/", allowed_roots=("gs://lake",), claimed=None, storage_options=server.options)
-    assert (found.base_path, found.index) == (base, INDEX)
+        found = examine(f"{base}/", allowed_roots=("gs://lake",), claimed=None, storage_options=server.options)
+        assert (found.base_path, found.index) == (base, INDEX)
 
-    for kind, params in {
-        "compaction": {},
-        "bucket_expansion": {"num_buckets": 4},
-        "clustering": {"sort_by": ["city"]},
-        "cleaning": {"retain": 1},
-    }.items():
-        names = _names(server)
-        done = run_job(spark, base, kind, params, index=INDEX, lock=lock)
-        assert done.outcome is Outcome.SUCCEEDED, done
-        assert tables.snapshot(spark, base) == before
-    gone = {name for name in names - _names(server) if name.endswith(".parquet")}
-    assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
-    assert tables.in_order(spark, base, 4) == before
-    assert run_job(spark, base, "audit", index=INDEX, lock=lock).details["clean"] is True
-    assert read_active_timeline(base, server.options).pending == ()
+        for kind, params in {
+            "compaction": {},
+            "bucket_expansion": {"num_buckets": 4},
+            "clustering": {"sort_by": ["city"]},
+            "cleaning": {"retain": 1},
+        }.items():
+            names = table.names()
+            done = table.run(kind, params)
+            assert done.outcome is Outcome.SUCCEEDED, done
+            assert tables.snapshot(spark, base) == before
+        gone = {name for name in names - table.names() if name.endswith(".parquet")}
+        assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
+        assert table.in_order(4) == before
+        table.require_audited()
+        table.require_nothing_left()
 
-    answer = run_job(spark, base, "bucket_expansion", {"factor": 2}, index=INDEX, dry_run=True)
-    assert [item["type"] for item in answer.details["refusals"]] == ["lock-not-atomic"]
-    for name in server.options:
-        conf.unset(name)
-
-
-def _names(server: Server) -> set[str]:
-    infos = server.files.get_file_info(fs.FileSelector("lake/trips", recursive=True))
-    return {info.path.removeprefix("lake/trips/") for info in infos if info.is_file}
+        answer = run_job(spark, base, "bucket_expansion", {"factor": 2}, index=INDEX, dry_run=True)
+        assert [item["type"] for item in answer.details["refusals"]] == ["lock-not-atomic"]

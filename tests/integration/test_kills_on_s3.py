@@ -17,10 +17,11 @@ from tests.integration.doomed import Spares, Surroundings
 from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, run_job, work_order
+from tests.integration.stored_table import INDEX, PARTITIONS, rows
 from tests.integration.test_bucket_resize import MERGE, SPLIT
 from tests.integration.test_consistent_hashing import ENGINE
 from tests.integration.test_index_builds import order
-from tests.integration.test_s3 import INDEX, PARTITIONS, Lake, lake, lock, on_s3, rows
+from tests.integration.test_s3 import Lake, lake, lock, on_s3
 from tests.integration.test_upgrade import DECLARED
 from tests.support.session_jars import jars_of
 

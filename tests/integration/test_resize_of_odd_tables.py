@@ -11,15 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import Outcome, TableLock
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
-from tests.integration import test_s3
+from tests.integration import stored_table, test_s3
 from tests.integration.hidden import hidden
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
-from tests.integration.tables import duplicates, rows, snapshot, upsert, writer_options
+from tests.integration.tables import duplicates, newest, rows, snapshot, texts, upsert, writer_options
 from tests.integration.test_bucket_resize import MERGE, SPLIT, resize
 from tests.integration.test_consistent_hashing import ENGINE, findings, num_buckets, write
-from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At, HeldWriter
 from tests.support.session_storage import reached_by
 
@@ -206,13 +205,13 @@ def test_buckets_of_a_table_on_s3_are_resized(spark: SparkSession, tmp_path: Pat
         with reached_by(spark, lake.options, "s3a://lake"):
             base = "s3a://lake/resized/trips"
             options = {**writer_options(base, **lock.options), **ENGINE}
-            upsert(test_s3.rows(spark, 0, 200), base, options)
+            upsert(stored_table.rows(spark, 0, 200), base, options)
             for number, params in enumerate((SPLIT, MERGE), 1):
                 before = snapshot(spark, base)
                 done = run_job(spark, base, "bucket_resize", params, index=None, lock=lock)
                 assert (done.outcome, done.details["partitions"]) == (Outcome.SUCCEEDED, 2)
                 assert (snapshot(spark, base), snapshot(spark, base, metadata=False)) == (before, before)
-                upsert(test_s3.rows(spark, 0, 200 + 50 * number, ts=number), base, options)
+                upsert(stored_table.rows(spark, 0, 200 + 50 * number, ts=number), base, options)
                 assert run_job(spark, base, "audit", index=None, lock=lock).details["clean"]
             assert (len(snapshot(spark, base)), duplicates(spark, base)) == (300, 0)
             assert run_job(spark, base, "compaction", index=None, lock=lock).outcome is Outcome.SUCCEEDED

@@ -14,10 +14,10 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.contract import Outcome, TableLock
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
-from jobs.errors import CancelledError, HudiError, RefusedError
+from jobs.errors import HudiError, RefusedError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import JOBS_BEFORE_CLOSE, Connections
@@ -30,7 +30,8 @@ from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job, work_order
-from tests.integration.writers import At
+from tests.integration.stored_table import INDEX, PARTITIONS, StoredTable, left_behind, names_of_files, rows
+from tests.support import s3
 from tests.support.ports import free_port, listening
 from tests.support.session_jars import jars_of
 from tests.support.session_storage import reached_by
@@ -40,16 +41,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-INDEX = BucketIndex(2, ("id",))
 CLOSE_WAIT = "08"
-# Hadoop escapes none of these characters in a path, so we must not, either.
-PARTITIONS = ("a b", "ü+y 50%")
 
 
-class Lake:
+class Lake(s3.Server):
     """A bucket on its own server, and the options with which all three readers find it."""
 
     def __init__(self, endpoint: str) -> None:
+        super().__init__(endpoint)
         self.options = {
             "fs.s3a.bucket.lake.access.key": "someone",
             "fs.s3a.bucket.lake.secret.key": "anything",
@@ -57,13 +56,6 @@ class Lake:
             "fs.s3a.endpoint": "http://127.0.0.1:1",  # the bucket's own endpoint must override this one
             "fs.s3a.path.style.access": "true",
         }
-        self.files = fs.S3FileSystem(
-            access_key="someone",
-            secret_key="anything",
-            region="us-east-1",
-            endpoint_override=endpoint,
-            allow_bucket_creation=True,
-        )
         self.for_hudi_rs = {
             "aws_access_key_id": "someone",
             "aws_secret_access_key": "anything",
@@ -71,27 +63,17 @@ class Lake:
             "aws_endpoint": endpoint,
             "aws_allow_http": "true",
         }
-        self._endpoint = endpoint
         self.files.create_dir("lake")
 
     def names(self, base: str) -> set[str]:
-        root = base.removeprefix("s3a://")
-        infos = self.files.get_file_info(fs.FileSelector(root, recursive=True))
-        return {info.path.removeprefix(f"{root}/") for info in infos if info.is_file}
+        return names_of_files(base, self.options)
 
     def left_behind(self, base: str) -> list[str]:
-        names = self.names(base)
-        timeline = {name.rsplit("/", 1)[-1] for name in names if name.startswith(".hoodie/timeline/")}
-        completed = {name.split("_")[0] for name in timeline if "_" in name}
-        data = {name for name in names if name.endswith(".parquet") and not name.startswith(".hoodie")}
-        odd = {name for name in data if name.rsplit("_", 1)[-1].removesuffix(".parquet") not in completed}
-        odd |= {name for name in names if name.startswith(".hoodie/.temp/") and ".marker." in name}
-        odd |= {f"pending {name}" for name in timeline if name.split(".")[0] not in completed and "_" not in name}
-        return sorted(odd | {f"upload {key}" for key in self.unfinished_uploads()})
+        return left_behind(base, self.options) + [f"upload {key}" for key in self.unfinished_uploads()]
 
     def connections_held(self) -> int:
         """Counts the connections from this machine to the server that the server has ended (proc(5))."""
-        port = f":{int(self._endpoint.rpartition(':')[2]):04X}"
+        port = f":{int(self.endpoint.rpartition(':')[2]):04X}"
         lines = [line for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
         entries = [line.split() for line in lines]
         return sum(remote.endswith(port) and state == CLOSE_WAIT for _, _, remote, state, *_ in entries)
@@ -101,7 +83,7 @@ class Lake:
 
         client = boto3.client(
             "s3",
-            endpoint_url=self._endpoint,
+            endpoint_url=self.endpoint,
             aws_access_key_id="someone",
             aws_secret_access_key="anything",
             region_name="us-east-1",
@@ -134,11 +116,6 @@ def on_s3(spark: SparkSession, lake: Lake) -> Iterator[SparkSession]:
 def lock(tmp_path: Path) -> TableLock:
     """Hudi's filesystem lock needs atomic creation, which a disk has, but not S3."""
     return TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
-
-
-def rows(spark: SparkSession, first: int, last: int, ts: int = 0) -> DataFrame:
-    named = F.element_at(F.array(*map(F.lit, PARTITIONS)), F.substring("dt", 10, 1).cast("int"))
-    return tables.rows(spark, first, last, ts=ts, partitions=2).withColumn("dt", named)
 
 
 def write(
@@ -356,24 +333,10 @@ def test_jobs_on_a_table_with_a_metadata_table_do_not_use_up_the_connections(
 def test_an_abort_in_the_middle_leaves_nothing_in_the_bucket_and_refusals_come_before(
     on_s3: SparkSession, lake: Lake, lock: TableLock
 ) -> None:
-    base = "s3a://lake/aborted"
-    write(on_s3, base, lock, "COPY_ON_WRITE")
-    before, names = tables.snapshot(on_s3, base), lake.names(base)
-    written: set[str] = set()
-
-    def cancel() -> None:
-        written.update(name for name in lake.names(base) - names if name.endswith((".parquet", ".marker.CREATE")))
-        raise CancelledError
-
-    with pytest.raises(CancelledError):
-        run_job(
-            on_s3, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, context=At("waiting", cancel)
-        )  # fmt: skip
-    assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
-    assert lake.left_behind(base) == []
-    assert tables.snapshot(on_s3, base) == before
-
-    _said_in_the_dry_run(on_s3, base, lock)
+    table = StoredTable(on_s3, "s3a://lake/aborted", lake.options, lock)
+    table.require_nothing_of_an_abort(table_type="COPY_ON_WRITE", metadata=False)
+    assert lake.unfinished_uploads() == []
+    _said_in_the_dry_run(on_s3, table.base, lock)
 
 
 def test_a_task_that_fails_while_it_writes_leaves_no_object_but_its_markers(lake: Lake) -> None:

@@ -23,7 +23,7 @@ from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from tests.integration import tables
 from tests.integration.run import run_job
-from tests.integration.test_s3 import rows
+from tests.integration.stored_table import rows
 from tests.support import s3
 from tests.support.small_table import SmallTable, base_file, bucket_id
 from tests.unit.test_slice_merge import RULES, SCHEMA, T0, T1, data, row

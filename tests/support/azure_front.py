@@ -149,8 +149,9 @@ class _Request(BaseHTTPRequestHandler):
         if self.method != "GET":
             raise RefusedError(400, "UnsupportedHttpVerb")
         folder = self.query.get("directory", "").strip("/")
-        tree.node(folder)
-        entries = list(tree.walk(folder, deep=self.query.get("recursive") == "true"))
+        # A listing of a file has the file itself (Hadoop's `ITestAzureBlobFileSystemListStatus`).
+        is_file = (node := tree.node(folder)).children is None
+        entries = [(folder, node)] if is_file else list(tree.walk(folder, deep=self.query.get("recursive") == "true"))
         start = int(self.query.get("continuation") or 0)
         end = start + min(self.storage.page, int(self.query.get("maxResults") or 5000))
         paths = [
