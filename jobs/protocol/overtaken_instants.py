@@ -80,8 +80,10 @@ def overtaken(table: HudiTable, *, thoroughly: bool = False) -> Overtaken:
     is_listed = table.version >= WITH_COMPLETION_TIMES
     if not (is_listed or thoroughly or _first_write(instants) in _saved(instants)):
         return Overtaken()
+    # Logs of older versions are in slices by their names, whatever is known of their commits.
+    front = instants[0].requested if is_listed else _first_write(instants)
     try:
-        hidden = table.archived_writes_after(instants[0].requested) - {item.requested for item in instants}
+        hidden = table.archived_writes_after(front) - {item.requested for item in instants}
     except HudiError:
         # A damaged history is no reason to stop compacting where it could hide nothing.
         if thoroughly or _may_hide(instants):
