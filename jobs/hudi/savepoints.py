@@ -108,11 +108,20 @@ class Savepoints(ClientPart):
             last = table.getRestoreTimeline().filterInflightsAndRequested().lastInstant()
             if not last.isPresent():
                 return None
-            utils = self._jvm.hudi.table.action.restore.RestoreUtils
-            to = utils.getSavepointToRestoreTimestamp(table, last.get())
-            plan = utils.getRestorePlan(meta, last.get()).getInstantsToRollback()
-            planned = frozenset(str(item.getCommitTime()) for item in self._jvm.items(plan.stream()))
-            return PendingRestore(str(last.get().requestedTime()), str(to), planned)
+            to = self._jvm.hudi.table.action.restore.RestoreUtils.getSavepointToRestoreTimestamp(table, last.get())
+            return PendingRestore(str(last.get().requestedTime()), str(to), self._planned(last.get()))
+
+    def undone(self) -> frozenset[str]:
+        """Returns the instants that the last completed restore of the active timeline has rolled back."""
+        with translated("reading the restores"):
+            timeline = self._table.meta.reloadActiveTimeline()
+            last = timeline.getRestoreTimeline().filterCompletedInstants().lastInstant()
+            return self._planned(last.get()) if last.isPresent() else frozenset()
+
+    def _planned(self, restore: Any) -> frozenset[str]:
+        utils = self._jvm.hudi.table.action.restore.RestoreUtils
+        plan = utils.getRestorePlan(self._table.meta, restore).getInstantsToRollback()
+        return frozenset(str(item.getCommitTime()) for item in self._jvm.items(plan.stream()))
 
     def schedule_restore(self, restore: str, savepoint: str) -> None:
         """Puts a restore on the timeline, as REQUESTED, with the instants that it will roll back. The lock must be

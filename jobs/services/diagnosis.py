@@ -12,7 +12,7 @@ from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
 from jobs.services.audit import OF_ROWS, PROOFS
-from jobs.services.checks import columns, indexes, metadata_table, plans, remains, table_parts, timeline
+from jobs.services.checks import columns, indexes, metadata_table, remains, table_parts, timeline
 from jobs.services.checks.examination import Check, examine
 
 CHECKS: dict[str, Check] = {
@@ -23,7 +23,6 @@ CHECKS: dict[str, Check] = {
     "columns of base files": columns.misread,
     "files of unknown instants": timeline.unknown_files,
     "archival": timeline.archival,
-    "pending plans": plans.unusable,
     "dead writes": remains.writes,
     "markers": remains.markers,
     "lock": remains.lock,

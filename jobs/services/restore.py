@@ -14,7 +14,7 @@ from jobs.format.stream_positions import undone_queries
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_metadata, index_note
 from jobs.hudi.client import WriteClient
-from jobs.hudi.records import Commit, Instant
+from jobs.hudi.records import CLUSTERING, Commit, Instant
 from jobs.hudi.savepoints import PendingRestore, Savepoint
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -32,7 +32,7 @@ def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) 
 
     An attempt that has died is continued by the next one, because its plan is on the timeline.
     """
-    return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore, finish=_indexes)
+    return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore, finish=_settled)
 
 
 def _restore(attempt: Attempt[RestoreParams]) -> str:
@@ -61,11 +61,25 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     return restore
 
 
-def _indexes(attempt: Attempt[RestoreParams]) -> dict[str, object]:
-    """Brings the indexes in line with the restored rows."""
+def _settled(attempt: Attempt[RestoreParams]) -> dict[str, object]:
+    """Removes the plans that the restore has left, and brings the indexes in line with the restored rows."""
+    _remove_plans(attempt)
     attempt.context.step("comparing the indexes with the rows")
     dropped = restored_indexes.settle(attempt.table, attempt.client, attempt.lock)
     return {"indexes_dropped": dropped} if dropped else {}
+
+
+def _remove_plans(attempt: Attempt[RestoreParams]) -> None:
+    """Rolls back the plans of completed clusterings that the restore has undone. Hudi (1.2.0) leaves such a plan
+    inflight from table version 8 on, although its files may be gone, and each writer that clusters by itself fails at
+    it after every batch."""
+    table, client, lock = attempt.table, attempt.client, attempt.lock
+    undone = client.savepoints.undone()
+    for item in table.pending():
+        if item.requested in undone and (item.action == CLUSTERING or table.is_clustering_plan(item.requested)):
+            client.rollback(item.requested, lock.verify)
+    lock.verify()
+    table.reload()
 
 
 def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:

@@ -27,11 +27,13 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
   let said = null;
   let secret = null;
   let isEdited = false;
+  let isRemoved = false;
   let test = null;
   let revision = 0;
 
   async function load() {
     const isThere = (await get("v1/notifications")).items.some((each) => each.name === name);
+    if (isRemoved) return;
     const latest = isThere ? await getTagged(path) : null;
     found = latest?.document ?? null;
     // The tag identifies the state on which the edits are based, so that state is kept.
@@ -134,7 +136,13 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
 
   async function remove() {
     if (!(await confirmed(`Remove the notification ${name}?`, `Its messages are deleted too, and the end of ${count(found.told, "open problem")} is not reported.`, "Remove it"))) return;
-    await send("DELETE", path).then(() => (location.hash = "#/notifications"), changed);
+    // The page may just be loading what will then be gone.
+    isRemoved = true;
+    const failed = (error) => {
+      isRemoved = false;
+      changed(error);
+    };
+    await send("DELETE", path).then(() => (location.hash = "#/notifications"), failed);
   }
 
   function save(event) {

@@ -93,6 +93,25 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
 
+def test_writers_that_cluster_go_on_after_a_restore_has_undone_a_clustering(spark: SparkSession, base: Path) -> None:
+    """Hudi's restore leaves the plan of the clustering, whose files are gone."""
+    shape: dict[str, Any] = {"num_buckets": None, "partitioned": False}
+    options = tables.write_table(spark, base, count=30, **shape)
+    before = tables.snapshot(spark, base)
+    savepoint = run_job(spark, base, "savepoint", index=None).details["savepoint"]
+    clusters = options | {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+    tables.upsert(tables.rows(spark, 0, 40, ts=1), base, clusters)
+    assert {each.action for each in hudi_table(spark, base, None).instants()} >= {"deltacommit", "replacecommit"}
+
+    restore(spark, base, savepoint, index=None)
+
+    assert tables.snapshot(spark, base) == before
+    assert run_job(spark, base, "audit", index=None).details["findings"] == []
+    tables.upsert(tables.rows(spark, 20, 50, ts=2), base, clusters)
+    assert len(tables.snapshot(spark, base)) == 50
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("other", ["savepoint", pytest.param("clean", marks=pytest.mark.exhaustive)])
 def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
