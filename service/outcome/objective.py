@@ -10,6 +10,7 @@ from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
 from service.outcome.read_share import CostlyTable
 from service.outcome.table_objective import TableObjective
+from service.policies.objective import ObjectiveSettings
 
 WEEK = timedelta(days=7)
 """An objective should be kept for a certain share of this period."""
@@ -60,6 +61,27 @@ class ObjectiveState:
         return f"kept {100 * self.week.share:.1f} % of the last week, {100 * used:.0f} % of the error budget used"
 
 
+@dataclass(frozen=True)
+class ReadLimit:
+    """A clause about the cost of a read and the limit that a member sets for it."""
+
+    text: str
+    is_exceeded: bool
+
+
+def read_limits(settings: ObjectiveSettings, now: float, least: float, when: str) -> list[ReadLimit]:
+    """Returns a clause for each member that limits the cost of a read. `least` has the seconds that the read would
+    take at another time, and `when` says at which: `right after a compaction`."""
+    found, overhead = [], now / least if least else 1.0
+    if (most := settings.read_overhead) is not None:
+        text = f"a read costs {overhead:.2f} times what it would {when}, {most:g} allowed"
+        found.append(ReadLimit(text, overhead > most))
+    if (seconds := settings.read_seconds) is not None:
+        text = f"a read costs {now:.3g} s, {least:.3g} s {when}, {seconds:g} s allowed"
+        found.append(ReadLimit(text, now > seconds))
+    return found
+
+
 def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> ObjectiveCheck:
     """Checks a table. Reads of a table that nobody reads cost nothing. `merges_files` says that small files count,
     because clustering is on."""
@@ -67,16 +89,14 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     are_merged = merges_files and not snapshot.num_buckets
     overhead = cost.overhead(merges_files=are_merged)
     missed = []
-    is_costly = settings.read_overhead is not None and overhead > settings.read_overhead
     kinds = (JobKind.COMPACTION, JobKind.CLUSTERING) if merges_files else (JobKind.COMPACTION,)
     # The objective is not missed if there are too few reads for a job, or if these reads may cost more.
     is_worth_it = any(objective.is_worth_it(kind, snapshot, now) for kind in kinds)
     waiting = objective.waiting(snapshot, now)
-    if is_costly and is_worth_it and waiting is None and not objective.reads.have_stopped:
-        jobs = "a compaction and a clustering" if are_merged else "a compaction"
-        missed.append(
-            f"a read costs {overhead:.2f} times what it would after {jobs}, {settings.read_overhead:g} allowed"
-        )
+    if is_worth_it and waiting is None and not objective.reads.have_stopped:
+        when = "after a compaction and a clustering" if are_merged else "after a compaction"
+        limits = read_limits(settings, cost.now, cost.now / overhead, when)
+        missed += [each.text for each in limits if each.is_exceeded]
     age = now - objective.oldest(snapshot, now)
     if settings.log_age_seconds is not None and snapshot.log_bytes and age.total_seconds() > settings.log_age_seconds:
         missed.append(f"the oldest log file is {duration(age)} old, {duration(settings.log_age_seconds)} allowed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +16,8 @@ from service.outcome.reads import Reads
 from service.policies.objective import ObjectiveSettings
 
 LEAD_SECONDS = 60.0
+
+_LEAST_LIMIT, _INSTEAD = 1.1, 2.0
 
 UNREAD_FOR = timedelta(days=1)
 """Logs of a table that hardly anybody seems to read wait for at most this time. The wait has an end, because some reads
@@ -74,17 +77,28 @@ class TableObjective:
         is_old = self.age(kind, snapshot, now) >= UNREAD_FOR.total_seconds()
         return is_old or self.worth(kind, snapshot, now) >= least
 
-    def reaches_overhead(self, snapshot: TableSnapshot) -> bool:
-        """Returns whether the next commit would make reads cost more than `read_overhead` because of logs. If only the
-        worth of jobs counts, returns whether reads would cost more than without logs."""
-        overhead, most = self.cost_of_reads(snapshot).of_logs, self.settings.read_overhead or 1.0
+    def most_overhead(self, least_seconds: float) -> float | None:
+        """Returns the highest allowed cost of a read, divided by `least_seconds`, which is its cost right after a job;
+        None if no member limits it. `read_seconds` allows a factor of 2 where jobs cannot keep it: if it allows less
+        than a factor of 1.1, a job would be due after each commit."""
+        found, seconds = self.settings.read_overhead, self.settings.read_seconds
+        if seconds is None:
+            return found
+        allowed = seconds / max(least_seconds, 1e-9)
+        return min(found or math.inf, allowed if allowed >= _LEAST_LIMIT else _INSTEAD)
+
+    def reaches_limit(self, snapshot: TableSnapshot) -> bool:
+        """Returns whether the next commit would make reads cost more than allowed because of logs. If only the worth
+        of jobs counts, returns whether reads would cost more than without logs."""
+        cost = self.cost_of_reads(snapshot)
+        overhead, most = cost.of_logs, self.most_overhead(cost.compacted) or 1.0
         return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
 
     def waiting(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable | None:
         """Returns the table with its price if its logs wait, because the table and the waiting tables with a higher
         price have few enough reads (`of_reads`). After a day no table waits any more."""
-        is_shared = self.share is not None and self.settings.read_overhead is not None
-        if not is_shared or not self.reaches_overhead(snapshot):
+        is_shared = self.share is not None and self.settings.limits_reads
+        if not is_shared or not self.reaches_limit(snapshot):
             return None
         if self.age(JobKind.COMPACTION, snapshot, now) >= UNREAD_FOR.total_seconds():
             return None
@@ -101,8 +115,8 @@ class TableObjective:
     def _rank(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable:
         """Returns the table with its price: the work for each read, if a compaction ran whenever the limit is reached,
         and writers went on to commit as often as since the last compaction."""
-        since, most = snapshot.since_compaction, self.settings.read_overhead or 1.0
-        overhead = self.cost_of_reads(snapshot).of_logs
+        since, cost = snapshot.since_compaction, self.cost_of_reads(snapshot)
+        overhead, most = cost.of_logs, self.most_overhead(cost.compacted) or 1.0
         commits = max(1, since.commits)
         begin = since.at or snapshot.first_commit_at or now
         seconds_per_commit = max(1.0, (now - begin).total_seconds()) / commits

@@ -24,11 +24,20 @@ class ObjectiveSettings(Section):
             le=1000,
         ),
     ] = None
+    read_seconds: Annotated[
+        float | None,
+        Spec(
+            "Highest cost of a read of all current rows, in processor seconds of a reader as the service estimates"
+            " them; or null",
+            gt=0,
+            le=1_000_000,
+        ),
+    ] = None
     of_reads: Annotated[
         float | None,
         Spec(
-            "Share of the reads that must not cost more than `read_overhead`, among the reads of all tables to which"
-            " this pattern's policy applies; or null for all reads",
+            "Share of the reads that must not cost more than `read_overhead` and `read_seconds` allow, among the reads"
+            " of all tables to which this pattern's policy applies; or null for all reads",
             gt=0,
             lt=1,
         ),
@@ -71,7 +80,12 @@ class ObjectiveSettings(Section):
     @property
     def weighs_reads(self) -> bool:
         """Whether a member concerns the cost of reads, which also depends on small files."""
-        return self.read_overhead is not None or self.least_worth is not None
+        return self.limits_reads or self.least_worth is not None
+
+    @property
+    def limits_reads(self) -> bool:
+        """Whether a member limits the cost of a single read."""
+        return self.read_overhead is not None or self.read_seconds is not None
 
     @property
     def is_any(self) -> bool:
@@ -81,7 +95,7 @@ class ObjectiveSettings(Section):
     @property
     def is_set(self) -> bool:
         """Whether there is an objective that can be kept or missed."""
-        return any(each is not None for each in (self.read_overhead, self.log_age_seconds, self.storage_overhead))
+        return self.limits_reads or self.log_age_seconds is not None or self.storage_overhead is not None
 
 
 @dataclass(frozen=True)

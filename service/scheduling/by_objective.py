@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
-from service.outcome.objective import storage_overhead
+from service.outcome.objective import read_limits, storage_overhead
 from service.outcome.table_objective import UNREAD_FOR, TableObjective
 from service.scheduling.trigger_context import Timing, TriggerContext
 
@@ -30,10 +30,10 @@ def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
 
 def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     """Returns whether small files should be merged."""
-    most = context.objective.settings.read_overhead
     cost = context.objective.cost_of_reads(snapshot)
-    because = f"a read costs {cost.of_small_files:.2f} times what it would with small files merged{_at_most(most)}"
-    is_due = cost.of_small_files > (most or 1.0) and not context.objective.reads.have_stopped
+    because = _read_costs(context, cost.compacted, cost.merged, "with small files merged")
+    most = context.objective.most_overhead(cost.merged) or 1.0
+    is_due = cost.of_small_files > most and not context.objective.reads.have_stopped
     timing = Timing(is_due, f"{because}; {context.objective.reads.text}")
     return _if_worth_it(timing, JobKind.CLUSTERING, snapshot, context)
 
@@ -59,10 +59,9 @@ def within_budget(timing: Timing, objective: TableObjective) -> Timing:
 def _by_reads(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     if not context.objective.settings.weighs_reads:
         return None
-    most = context.objective.settings.read_overhead
-    overhead = context.objective.cost_of_reads(snapshot).of_logs
-    because = f"a read costs {overhead:.2f} times what it would right after a compaction{_at_most(most)}"
-    timing = Timing(context.objective.reaches_overhead(snapshot), f"{because}; {context.objective.reads.text}")
+    cost = context.objective.cost_of_reads(snapshot)
+    because = _read_costs(context, cost.now, cost.compacted, "right after a compaction")
+    timing = Timing(context.objective.reaches_limit(snapshot), f"{because}; {context.objective.reads.text}")
     return _unless_few_read(_if_worth_it(timing, JobKind.COMPACTION, snapshot, context), snapshot, context)
 
 
@@ -81,8 +80,11 @@ def _unless_few_read(timing: Timing, snapshot: TableSnapshot, context: TriggerCo
     return Timing(False, because, _oldest(snapshot, context) + UNREAD_FOR)
 
 
-def _at_most(most: float | None) -> str:
-    return "" if most is None else f", {most:g} allowed"
+def _read_costs(context: TriggerContext, now: float, least: float, when: str) -> str:
+    limits = read_limits(context.objective.settings, now, least, when)
+    if not limits:
+        return f"a read costs {now / least if least else 1.0:.2f} times what it would {when}"
+    return "; ".join(each.text for each in limits)
 
 
 def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

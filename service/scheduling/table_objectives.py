@@ -56,5 +56,5 @@ def level_of(effective: Effective) -> str | None:
     cheap. A table that sets `of_reads` itself shares its reads with no other table."""
     level = effective.sources.get("objective.of_reads", "")
     objective = effective.policy.objective
-    is_set = objective.of_reads is not None and objective.read_overhead is not None
+    is_set = objective.of_reads is not None and objective.limits_reads
     return level if is_set and level.startswith(PATTERN) else None

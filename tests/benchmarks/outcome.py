@@ -207,6 +207,7 @@ class Bench:
         if variant == OBJECTIVE:
             policy["objective"] = {
                 "read_overhead": self._given.overhead,
+                "read_seconds": self._given.read_seconds,
                 "of_reads": self._given.of_reads,
                 "least_worth": self._given.least_worth,
                 "storage_overhead": self._given.storage_overhead,
@@ -380,6 +381,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--query-every", type=float, default=3.0, help="seconds between two queries")
     parser.add_argument("--asks", type=int, default=1, help="how often each query is asked; the cheapest one counts")
     parser.add_argument("--overhead", type=float, help="member `read_overhead` of the objective")
+    parser.add_argument("--read-seconds", type=float, help="member `read_seconds` of it")
     parser.add_argument("--of-reads", type=float, help="member `of_reads` of it")
     parser.add_argument("--least-worth", type=float, help="member `least_worth` of it")
     parser.add_argument("--storage-overhead", type=float, help="member `storage_overhead` of it")
@@ -392,7 +394,7 @@ def _options() -> argparse.Namespace:
     given = parser.parse_args()
     if unknown := {*given.variants} - {*VARIANTS, NONE}:
         parser.error(f"unknown variants: {', '.join(sorted(unknown))}")
-    if not any((given.overhead, given.of_reads, given.least_worth, given.storage_overhead)):
+    if not any((given.overhead, given.read_seconds, given.of_reads, given.least_worth, given.storage_overhead)):
         given.overhead, given.of_reads, given.storage_overhead = OBJECTIVE_OF_READS
     return given
 

@@ -70,6 +70,30 @@ def test_logs_that_matter_little_beside_the_start_of_a_query_wait() -> None:
         assert isinstance(compacts(a_snapshot(part, since_compaction=since(3)), given), Run)
 
 
+def test_logs_are_compacted_before_a_read_takes_too_many_seconds() -> None:
+    # Base files take 0.098 s, a MiB of logs 0.0098 s: the next of these commits would reach 0.196 s.
+    given = context(read_seconds=0.19)
+    assert isinstance(compacts(logs(8, 8), given), Skip)
+    due = compacts(logs(9, 9), given)
+    assert isinstance(due, Run)
+    assert due.because == (
+        "a read costs 0.186 s, 0.0977 s right after a compaction, 0.19 s allowed; 240 reads a day (by OpenLineage)"
+    )
+    # The stricter of two limits counts.
+    assert isinstance(compacts(logs(2, 3), context(read_seconds=0.19, read_overhead=1.2)), Run)
+    assert isinstance(compacts(logs(9, 9), context(read_seconds=0.19, read_overhead=5.0)), Run)
+    assert check(given.objective, logs(9, 9), NOW, merges_files=False).missed is None
+    missed = check(given.objective, logs(10, 10), NOW, merges_files=False).missed
+    assert missed == "a read costs 0.195 s, 0.0977 s after a compaction, 0.19 s allowed"
+
+
+def test_a_limit_that_no_compaction_can_keep_lets_logs_double_the_cost() -> None:
+    given = context(read_seconds=0.1)
+    assert isinstance(compacts(logs(8, 8), given), Skip)
+    assert isinstance(compacts(logs(10, 10), given), Run)
+    assert check(given.objective, logs(1, 1), NOW, merges_files=False).missed is not None
+
+
 def test_a_burst_of_writes_is_compacted_at_once() -> None:
     assert isinstance(compacts(logs(200, 1), context(read_overhead=1.2)), Run)
 
