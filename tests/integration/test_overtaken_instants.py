@@ -80,6 +80,27 @@ def test_rows_that_were_deleted_stay_deleted_when_commits_after_a_pending_clean_
     goes_on(spark, base, options, right)
 
 
+@pytest.mark.exhaustive
+def test_an_audit_of_version_6_finds_nothing_where_only_a_restore_is_older_than_archived_commits(
+    spark: SparkSession, base: Path
+) -> None:
+    """A log of version 6 is in a slice by its name, so Hudi's readers are right."""
+    options = tables.writer_options(base, num_buckets=1, partitioned=False, version=6, metadata=False)
+    tables.upsert(tables.rows(spark, 0, 9), base, options)
+    saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
+    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
+    run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
+    right = with_a_deleted_row(spark, base, options)
+    archive(spark, base, 1)
+    table = hudi_table(spark, base, ONE)
+    [restored] = [item.requested for item in table.instants() if item.action == "restore"]
+    assert table.archived_writes_after(restored), "no archived commit is later"
+    assert list(base.glob(".*.log.*"))
+    assert tables.snapshot(spark, base) == right
+    assert audited(spark, base) == []
+
+
 @pytest.mark.parametrize(
     ("table_type", "version"),
     [
