@@ -22,6 +22,7 @@ _OF_VERSION_6 = frozenset({"files", "column_stats", "bloom_filters", "record_ind
 _WITH_INDEX_VERSIONS = 9
 # A schema in the history of schema on read, from version 8 on.
 _SCHEMA = re.compile(r"(?P<instant>\d{14,17})_\d+\.schemacommit")
+_INFLIGHT = ".replacecommit.inflight"
 _ARCHIVE, _ARCHIVED = "hoodie.archivelog.folder", "archived"
 _PAYLOAD = "hoodie.compaction.payload.class"
 # The properties that Hudi 1.2.0 writes into a new table of version 6, by merge mode.
@@ -110,6 +111,7 @@ class Upgrader(ClientPart):
             hudi.common.table.HoodieTableConfig.update(meta.getStorage(), meta.getMetaPath(), properties)
         if to_version < WITH_COMPLETION_TIMES:
             self._rename_schemas(meta)
+            self._empty_inflights(meta)
 
     def _rename_schemas(self, meta: Any) -> None:
         """Takes the completion times out of the names of the stored schemas (schema on read), as before version 8.
@@ -121,6 +123,14 @@ class Upgrader(ClientPart):
                 renamed = path(f"{folder}/{found['instant']}.schemacommit")
                 if not meta.getStorage().rename(path(f"{folder}/{name}"), renamed):
                     raise HudiError(f"{name} could not be renamed")
+
+    def _empty_inflights(self, meta: Any) -> None:
+        """Empties the inflight files of completed replacements, which Hudi's change leaves in Avro. An archival of Hudi
+        0.15 reads them as JSON and fails at each attempt; an empty one is what a clustering of 0.15 leaves."""
+        folder, path = meta.getMetaPath().toString(), self._jvm.hudi.storage.StoragePath
+        for name, each in file_listing.listed(self._jvm, meta.getStorage(), folder).items():
+            if name.endswith(_INFLIGHT) and each.bytes:
+                meta.getStorage().create(path(f"{folder}/{name}"), True).close()
 
     def _lacking(self, to_version: int) -> dict[str, str]:
         """Returns properties that Hudi before 1.0 needs and that Hudi's upgrader leaves out. Without the payload class

@@ -94,17 +94,30 @@ def overtaken(table: HudiTable, *, thoroughly: bool = False) -> Overtaken:
     return Overtaken(tuple(item for item in instants if item.requested < last), frozenset(hidden))
 
 
-def settle(table: HudiTable, kind: JobKind, lock: TableLock, checkpoint: Checkpoint, *, dry_run: bool) -> list[Problem]:
-    """Archives what can be archived, except in a dry run, and returns why a job of this kind would nevertheless read
-    wrong rows. Raises the errors of `archive`, unless the job may end what stays on the timeline."""
+@dataclass(frozen=True)
+class Settled:
+    """Why a job would read wrong rows, and whether it may end what stays on the timeline, which is to be archived after
+    it."""
+
+    refusals: tuple[Problem, ...] = ()
+    ends_some: bool = False
+
+
+def settle(table: HudiTable, kind: JobKind, lock: TableLock, checkpoint: Checkpoint, *, dry_run: bool) -> Settled:
+    """Archives what can be archived before a job of this kind, except in a dry run. Raises the errors of `archive`,
+    unless the job may end what stays on the timeline."""
+    if kind in LEAVING_THEM:
+        return Settled()
     try:
         found = archive(table, lock, checkpoint) if not dry_run else overtaken(table)
     except HudiError:
         if kind not in ENDING_THEM:
             raise
         logger.warning("could not archive what archived commits have overtaken", exc_info=True)
-        return []
-    return _refusals(table, kind, found)
+        return Settled(ends_some=not dry_run)
+    # Each look at the history costs requests. What writers archive meanwhile is left to the next job.
+    ends_some = kind in ENDING_THEM and bool(kind is JobKind.ARCHIVAL or found.hidden) and not dry_run
+    return Settled(tuple(_refusals(table, kind, found)), ends_some)
 
 
 def archive(table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> Overtaken:

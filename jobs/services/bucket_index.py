@@ -17,7 +17,7 @@ from jobs.contract import BucketIndex, Outcome, Problem, Result, WorkOrder, Writ
 from jobs.dataplane.bucket_routing import route_rows
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import JobError, RowsDifferError, refuse
+from jobs.errors import JobError, RefusedError, RowsDifferError, refuse
 from jobs.format.adopted_index import of_metadata, to_metadata
 from jobs.format.bucket_rules import BucketRules
 from jobs.format.written_file import WrittenFile
@@ -181,6 +181,8 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
         counted = _counted(table, index)
     except KeyWithoutBucketError as error:
         return _Plan(index, instants, tuple(slices), (), (error.problem(),))
+    except RefusedError as error:
+        return _Plan(index, instants, tuple(slices), (), tuple(error.reasons))
     problems += _of_rows(counted, slices)
     is_in_place = bool(slices) and not any(each.misplaced for each in counted)
     if table.declared.index == index and is_in_place:

@@ -80,8 +80,11 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
         lacking = [] if order.kind is JobKind.UPGRADE else upgrade_refusals.while_unfinished(table)
         if not lacking and not kind.for_damaged:
             lacking = missing_parts.missing(table, order.kind)
+        settled = overtaken_instants.Settled()
         if not lacking and takes_lock:
-            lacking = _of_overtaken(table, order, context)
+            lock = TableLock(table, order.job_id)
+            settled = overtaken_instants.settle(table, order.kind, lock, context.checkpoint, dry_run=order.dry_run)
+            lacking = list(settled.refusals)
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:
@@ -89,18 +92,11 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
             result = Result(Outcome.SUCCEEDED, details=KindResult(refusals=tuple(lacking), nothing_to_do=False))
         else:
             result = RUN[order.kind](table, order, context)
-            if order.kind in overtaken_instants.ENDING_THEM and not order.dry_run:
+            if settled.ends_some and not result.details.nothing_to_do:
                 _archive_what_has_ended(table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:
             result = replace(result, details=result.details.having(audit=audited))
         return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
-
-
-def _of_overtaken(table: HudiTable, order: WorkOrder, context: JobContext) -> list[Problem]:
-    if order.kind in overtaken_instants.LEAVING_THEM:
-        return []
-    lock = TableLock(table, order.job_id)
-    return overtaken_instants.settle(table, order.kind, lock, context.checkpoint, dry_run=order.dry_run)
 
 
 def _archive_what_has_ended(table: HudiTable, order: WorkOrder, context: JobContext) -> None:

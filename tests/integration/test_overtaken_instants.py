@@ -13,6 +13,7 @@ from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
 from jobs.protocol import overtaken_instants
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
@@ -77,6 +78,27 @@ def test_rows_that_were_deleted_stay_deleted_when_commits_after_a_pending_clean_
     assert tables.snapshot(spark, base) == right
     assert audited(spark, base) == []
     goes_on(spark, base, options, right)
+
+
+@pytest.mark.exhaustive
+def test_an_audit_of_version_6_finds_nothing_where_only_a_restore_is_older_than_archived_commits(
+    spark: SparkSession, base: Path
+) -> None:
+    """A log of version 6 is in a slice by its name, so Hudi's readers are right."""
+    options = tables.writer_options(base, num_buckets=1, partitioned=False, version=6, metadata=False)
+    tables.upsert(tables.rows(spark, 0, 9), base, options)
+    saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
+    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
+    run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
+    right = with_a_deleted_row(spark, base, options)
+    archive(spark, base, 1)
+    table = hudi_table(spark, base, ONE)
+    [restored] = [item.requested for item in table.instants() if item.action == "restore"]
+    assert table.archived_writes_after(restored), "no archived commit is later"
+    assert list(base.glob(".*.log.*"))
+    assert tables.snapshot(spark, base) == right
+    assert audited(spark, base) == []
 
 
 @pytest.mark.parametrize(
@@ -156,6 +178,29 @@ def test_a_job_locks_no_table_whose_restores_need_not_be_archived_yet(
     assert settle() == 1
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == right
     assert audited(spark, base) == []
+
+
+def test_a_job_reads_the_history_again_only_after_it_may_have_hidden_or_shown_commits(
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On S3 each reading is five requests, and one of every file once an instant is overtaken."""
+    shape: dict[str, Any] = {"table_type": "COPY_ON_WRITE", "partitioned": False, "metadata": False}
+    tables.write_table(spark, base, count=9, updates=4, num_buckets=1, **shape)
+    readings: list[str] = []
+    read = HudiTable.archived_writes_after
+    monkeypatch.setattr(
+        HudiTable, "archived_writes_after", lambda table, *args: (readings.append(""), read(table, *args))[1]
+    )
+
+    def count(kind: str, params: Any = None) -> int:
+        readings.clear()
+        run_job(spark, base, kind, params, index=ONE)
+        return len(readings)
+
+    assert count(*CLEANING) == 1
+    assert count("archival", {"retain": 9}) == 1, "nothing is archived"
+    assert count("savepoint") == 1
+    assert count("archival", {"retain": 2}) == 2
 
 
 def test_a_damaged_history_stops_a_job_only_where_it_may_hide_commits(spark: SparkSession, base: Path) -> None:

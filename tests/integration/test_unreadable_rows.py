@@ -115,7 +115,11 @@ def test_rows_of_which_a_log_has_a_part_only_are_read_by_no_job(spark: SparkSess
         planned = run_job(spark, base, "compaction", params, index=_INDEX, dry_run=True).details
         assert [each["type"] for each in planned["refusals"]] == ["rows-incomplete"]
         assert _kind_of_failure(spark, base, "compaction", **params) == "rows-incomplete"
-    assert _kind_of_failure(spark, base, "clustering", sort_by=["city"]) == "rows-incomplete"
+    for engine in ("auto", "hudi"):
+        assert _kind_of_failure(spark, base, "clustering", sort_by=["city"], engine=engine) == "rows-incomplete"
+    adopt = {"action": "adopt", "num_buckets": 2}
+    planned = run_job(spark, base, "bucket_index", adopt, index=None, writers_stopped=True, dry_run=True).details
+    assert [each["type"] for each in planned["refusals"]] == ["rows-incomplete"]
 
     [*_, last] = hudi_table(spark, base, _INDEX).completed_writes()
     run_job(spark, base, "rollback", {"instant": last[0], "table_name": "test"}, index=_INDEX)

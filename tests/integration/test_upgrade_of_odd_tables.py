@@ -84,6 +84,30 @@ def test_a_copy_with_times_in_another_order_keeps_rows_for_writers_and_cleans(
 
 
 @pytest.mark.parametrize("version", [9, 8])
+def test_hudi_0_15_archives_the_replacements_of_a_later_version(spark: SparkSession, base: Path, version: int) -> None:
+    shape = {"table_type": "COPY_ON_WRITE", "partitioned": False, "num_buckets": None, "hoodie.index.type": "SIMPLE"}
+    options = tables.writer_options(base, version=version, **shape)  # type: ignore[arg-type]
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    frame = tables.rows(spark, 0, 20).select("id", "ts", "city")
+    tables.upsert(frame, base, options)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    for each in (overwriting, options):
+        tables.upsert(frame, base, each)
+    change(spark, base, 6, None)
+
+    archiving = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+    options = {**tables.writer_options(base, version=6, **shape), **archiving}  # type: ignore[arg-type]
+    options |= {"hoodie.clean.automatic": "true", "hoodie.archive.fail.on.error": "true"}
+    with OldWriter("0.15.0") as old:
+        old.write(base, options, [["k99", 5, 502]], "id string, ts long, city int")
+    assert {action for _, action in hudi_table(spark, base, None).archived()} >= {"commit", "replacecommit"}
+    tables.upsert(frame, base, tables.writer_options(base, version=6, **shape))  # type: ignore[arg-type]
+    change(spark, base, version, None)
+    assert len(tables.snapshot(spark, base)) == 21
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.parametrize("version", [9, 8])
 def test_hudi_0_15_finds_the_values_of_columns_that_schema_on_read_has_renamed(
     spark: SparkSession, base: Path, version: int
 ) -> None:

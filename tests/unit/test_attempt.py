@@ -90,7 +90,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
-    monkeypatch.setattr(overtaken_instants, "settle", lambda *_, **__: [])
+    monkeypatch.setattr(overtaken_instants, "settle", lambda *_, **__: overtaken_instants.Settled())
 
     def start(
         spark: FakeSpark,
@@ -384,7 +384,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     monkeypatch.setattr(attempts, "TableLock", lambda *_: LOCK)
     monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
-    monkeypatch.setattr(overtaken_instants, "settle", lambda *_, **__: [])
+    monkeypatch.setattr(overtaken_instants, "settle", lambda *_, **__: overtaken_instants.Settled())
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fail_with_secrets)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}

@@ -18,7 +18,6 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.rows import hidden_by_statistics
 from jobs.job_context import JobContext
 from jobs.kinds.results import Cure, DamageFound
-from jobs.protocol import log_formats
 from jobs.protocol.archival_limits import completed_commits
 from jobs.services.checks.folders import unlisted_folders
 from jobs.services.checks.row_counts import count_rows, first_and_last_keys
@@ -125,7 +124,6 @@ class Examined:
 
     @cached_property
     def counted(self) -> list[PartitionRows]:
-        log_formats.require_whole_rows(self.table)
         return count_rows(self.table, self.rules, with_forms=True)
 
     @cached_property

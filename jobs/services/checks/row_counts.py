@@ -19,6 +19,7 @@ from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, REC
 from jobs.hudi import base_files
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current, in_folders, of_partitions
+from jobs.protocol import log_formats
 from jobs.services.checks import record_keys
 from jobs.services.checks.places import Places
 
@@ -77,8 +78,9 @@ def count_rows(
     first with the same key in the same partition. `by_listing_of` restricts the count to these partition paths, which
     are then listed without the metadata table. In a table without meta fields, the values of the key and partition
     columns are used instead, and no row counts as misplaced, because a row does not name its file. `hash_fields` are by
-    default those of the registered index. Raises KeyWithoutBucketError.
+    default those of the registered index. Raises KeyWithoutBucketError, and RefusedError if a log has parts of rows.
     """
+    log_formats.require_whole_rows(table)
     index = table.declared.index
     hashed = hash_fields or (index.hash_fields if index else ())
     rules = rules if table.has_meta_fields else None
