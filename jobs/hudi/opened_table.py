@@ -15,8 +15,8 @@ from jobs.hudi import azure_instants
 from jobs.hudi.boundaries import check_folders
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.jvm import Jvm, reread, translated
+from jobs.hudi.own_account import require_own_account
 from jobs.hudi.records import Instant, Touched, touched_of
-from jobs.hudi.storage_login import require_own_account
 from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
 
