@@ -71,6 +71,7 @@ def test_tables_on_hdfs_are_served_by_executors_on_yarn(
             if storage.realm:
                 assert_executors_without_tokens_are_told(start, cluster, tmp_path, daemon, environment, conf)
         assert "Same path resource" not in log
+        assert "delegation=" not in log
         assert_executors_ran_tasks(tmp_path / "events")
 
 
