@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 USER = "etl"
 
 
-@pytest.mark.parametrize("lifetimes", [None, (20, 100)])
+@pytest.mark.parametrize("lifetimes", [None, (20, 150)])
 def test_tables_on_hdfs_are_served_by_executors_on_yarn(
     spark: SparkSession,
     tmp_path: Path,
