@@ -17,7 +17,9 @@ MASK = "******"
 _RECOGNIZABLE = 8
 
 _SECRET_NAME = re.compile(
-    r"passw|passphrase|pwd|secret|token|credential|signature|jaas|connection[._-]?string|user[._-]?info"
+    # Spark's options with these two names say when delegation tokens are renewed, and by what.
+    r"(?<!spark\.security\.)(?<!spark\.kerberos\.renewal\.)credential"
+    r"|passw|passphrase|pwd|secret|token|signature|jaas|connection[._-]?string|user[._-]?info"
     r"|(access|account|api|auth|encryption|master|private|sas|session|shared|storage)[._-]?key|session[._-]?id"
     r"|(?<![a-z0-9])(authorization|cookie|pass|pw|sas|sig)(?![a-z0-9])",
     re.IGNORECASE,

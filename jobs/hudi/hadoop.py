@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.errors import JobError, RefusedError
+from jobs.hudi.delegation_tokens import token_of
 from jobs.hudi.jvm import Jvm, translated
 from jobs.hudi.table import HudiTable
 from jobs.storage import azure, gcs, hdfs, s3
@@ -54,16 +55,8 @@ def storage_of(table: HudiTable) -> Storage:
     storage = of_hadoop(table.base_path, options)
     if isinstance(storage.store, hdfs.Hdfs) and storage.store.user is None:
         # Executors have no Kerberos ticket, so the storage gets a delegation token.
-        storage = replace(storage, store=replace(storage.store, token=_delegation_token(table)))
+        storage = replace(storage, store=replace(storage.store, token=token_of(table)))
     return storage
-
-
-def _delegation_token(table: HudiTable) -> str:
-    """Returns a token for WebHDFS, valid for a day by default (`dfs.namenode.delegation.token.renew-interval`)."""
-    java: Any = table.jvm.java
-    with translated("getting a delegation token of HDFS"):
-        files = java.org.apache.hadoop.fs.Path(table.base_path).getFileSystem(table.jvm.hadoop_conf)
-        return str(files.getDelegationToken(None).encodeToUrlString())
 
 
 def _require_atomic_commits(table: HudiTable) -> None:

@@ -15,8 +15,9 @@ from jobs.hudi import azure_instants
 from jobs.hudi.boundaries import check_folders
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.jvm import Jvm, reread, translated
+from jobs.hudi.kerberos import require_tokens_of_executors
+from jobs.hudi.own_account import require_own_account
 from jobs.hudi.records import Instant, Touched, touched_of
-from jobs.hudi.storage_login import require_own_account
 from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
 
@@ -46,6 +47,7 @@ class OpenedTable(TableProperties):
         self._schemas: dict[bool, str] = {}  # The schemas without and with the meta fields.
         self._seen: dict[tuple[str, ...], Any] | None = None
         require_own_account(jvm, self.base_path)
+        require_tokens_of_executors(jvm, self.base_path)
         self.reload()
 
     @property

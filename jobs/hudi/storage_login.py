@@ -18,9 +18,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from py4j.protocol import Py4JError
 
-from jobs.errors import RefusedError
-from jobs.hudi.java_view import JavaView
-from jobs.problems.permissions import STORAGE_ACCOUNT
 from jobs.storage import accounts
 
 if TYPE_CHECKING:
@@ -277,16 +274,6 @@ def set_up(session: SparkSession, options: Mapping[str, str]) -> None:
     files = {account.ca_file for text in found for account in accounts.of_bucket(text) if account.ca_file}
     if files:
         _trust(java, files, Path(context._temp_dir, "trusted.p12"))
-
-
-def require_own_account(jvm: JavaView, base_path: str) -> None:
-    """Raises RefusedError if this JVM would reach a table on S3 by the account of another one."""
-    scheme, _, rest = base_path.partition("://")
-    if scheme != "s3a":
-        return
-    found = jvm.hadoop_conf.getRaw(f"fs.s3a.bucket.{rest.partition('/')[0]}.{accounts.OPTION}")
-    if found and (reason := accounts.reason_against(base_path, accounts.of_bucket(found))):
-        raise RefusedError([STORAGE_ACCOUNT.because(reason)])
 
 
 def _trust(java: Any, files: set[str], store: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import time
@@ -60,41 +59,12 @@ def keytab(realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ticket(realm: Realm, keytab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The environment of a process with a login by keytab, as of the services that it starts. The file will have the
     ticket that MIT's library gets."""
-    _log_in(realm, keytab, tmp_path / "ticket", monkeypatch)
+    realm.log_in(keytab, tmp_path / "ticket", monkeypatch)
     return tmp_path / "ticket"
 
 
-def _log_in(realm: Realm, keytab: Path, ticket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KRB5_CONFIG", realm.config)
-    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(keytab))
-    monkeypatch.setenv("KRB5CCNAME", f"FILE:{ticket}")
-
-
-def _files(cluster: Cluster) -> fs.FileSystem:
-    # The client behaves like one in another process: it shares no file system and no token with other tests.
-    hdfs_options._filesystem.cache_clear()
-    return (
-        hdfs_options.of_hadoop(cluster.options, cluster.uri.removeprefix("hdfs://")).with_short_timeouts().filesystem()
-    )
-
-
-def _copy(source: Path, files: fs.FileSystem, folder: str, *, back: bool = False) -> None:
-    """Copies the missing files. The timeline comes last, as with a writer."""
-    local = fs.SubTreeFileSystem(str(source), fs.LocalFileSystem())
-    remote = fs.SubTreeFileSystem(folder, files)
-    origin, target = (remote, local) if back else (local, remote)
-    found = origin.get_file_info(fs.FileSelector("", recursive=True))
-    names = sorted((info.path for info in found if info.is_file), key=lambda name: (name.startswith(".hoodie"), name))
-    for name in names:
-        if target.get_file_info(name).type == fs.FileType.NotFound:
-            if "/" in name:
-                target.create_dir(name.rpartition("/")[0], recursive=True)
-            with origin.open_input_stream(name) as input_, target.open_output_stream(name) as output:
-                output.write(input_.read())
-
-
 def test_a_ticket_is_used_once_to_get_a_token_for_all_requests(cluster: Cluster, ticket: Path) -> None:
-    files = _files(cluster)
+    files = cluster.arrow()
     client = files.handler._client
     requests: list[httpx.Request] = []
     client._client.event_hooks = {"request": [requests.append]}
@@ -115,7 +85,7 @@ def test_a_ticket_is_used_once_to_get_a_token_for_all_requests(cluster: Cluster,
 
 
 def test_a_token_that_has_ended_is_replaced_unless_it_was_given(cluster: Cluster, ticket: Path) -> None:
-    files = _files(cluster)
+    files = cluster.arrow()
     files.create_dir("/ended", recursive=True)
     client = files.handler._client
     token = client._token
@@ -137,8 +107,9 @@ def test_a_token_is_good_for_a_standby_that_takes_over(tmp_path: Path, monkeypat
     with hdfs.running(is_highly_available=True, with_kerberos=True) as cluster:
         assert cluster.realm is not None
         cluster.set_permission("/", 0o777)
-        _log_in(cluster.realm, cluster.realm.keytab(tmp_path / "keytab", USER), tmp_path / "ticket", monkeypatch)
-        files = _files(cluster)
+        keytab = cluster.realm.keytab(tmp_path / "keytab", USER)
+        cluster.realm.log_in(keytab, tmp_path / "ticket", monkeypatch)
+        files = cluster.arrow()
         tokens = set()
         for active in (0, 1, 0):
             cluster.fail_over(to=active)
@@ -159,7 +130,7 @@ def test_a_token_is_good_for_a_standby_that_takes_over(tmp_path: Path, monkeypat
 
 def _login_refused(cluster: Cluster) -> str:
     with pytest.raises(LoginError) as refused:
-        _files(cluster).get_file_info("/")
+        cluster.arrow().get_file_info("/")
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
@@ -187,14 +158,8 @@ def _worker_of(
     daemon: Daemon, cluster: Cluster, folder: Path, realm: Realm, conf: dict[str, str], **environment: str
 ) -> ClusterWorker:
     """Starts a worker without the service's login; the login of its JVM is in `conf` or in the environment."""
-    options = f"{os.environ['JDK_JAVA_OPTIONS']} -Djava.security.krb5.conf={realm.config}"
-    own = {
-        "JDK_JAVA_OPTIONS": options,
-        "GROUNDSKEEPER_STORAGE_OPTIONS": json.dumps(cluster.options),
-        "KRB5_CLIENT_KTNAME": "none",
-        "KRB5CCNAME": "FILE:none",
-        **environment,
-    }
+    options = {"GROUNDSKEEPER_STORAGE_OPTIONS": json.dumps(cluster.options)}
+    own = {**realm.without_login(), **options, **environment}
     return ClusterWorker(daemon, folder, "local[2,4]", conf=conf, environment=own)
 
 
@@ -219,30 +184,29 @@ def test_a_table_is_watched_by_the_service_and_served_by_a_worker_with_logins_of
 ) -> None:
     local, folder = tmp_path / "orders", "/lake/orders"
     options = tables.write_table(spark, local, count=ROWS, partitioned=False, copied=False)
-    files = _files(cluster)
-    _copy(local, files, folder)
+    files = cluster.arrow()
+    hdfs.copy(local, files, folder)
     with Daemon(tmp_path / "service", poll_seconds="1", **settings) as daemon:
         table = daemon.register(f"{cluster.uri}{folder}")
 
         # The writer has never heard of us.
         tables.upsert(tables.rows(spark, 0, ROWS // 2, ts=1), local, options)
         before = tables.snapshot(spark, local)
-        _copy(local, files, folder)
+        hdfs.copy(local, files, folder)
         _wait_for_commits(daemon, table, ["deltacommit", "deltacommit"])
 
         without = {name: value for name, value in cluster.options.items() if "authentication" not in name}
-        job = daemon.submit(table, "compaction")
         with _worker_of(
             daemon, cluster, tmp_path / "by-nothing", realm, {}, GROUNDSKEEPER_STORAGE_OPTIONS=json.dumps(without)
         ) as worker:
-            failed = daemon.wait(job, lambda job: bool(job["error"]))
+            failed = daemon.run(table, "compaction")
             assert failed["error"]["type"].endswith("/storage-login-failed"), failed
             assert worker.end() == 0
 
         keytab_of_spark = {"spark.kerberos.keytab": str(keytab), "spark.kerberos.principal": f"{USER}@{realm.name}"}
         with _worker_of(daemon, cluster, tmp_path / "by-keytab", realm, keytab_of_spark) as worker:
             worker.wait_until("ready")
-            assert daemon.wait(job)["state"] == "succeeded"
+            daemon.succeed(table, "compaction")
             # Arrow rewrites the files in tasks without a ticket.
             daemon.succeed(table, "bucket_expansion", num_buckets=8, settle_seconds=1)
             assert worker.end() == 0
@@ -257,7 +221,7 @@ def test_a_table_is_watched_by_the_service_and_served_by_a_worker_with_logins_of
 
     back = tmp_path / "back" / "orders"
     back.mkdir(parents=True)
-    _copy(back, files, folder, back=True)
+    hdfs.copy(back, files, folder, back=True)
     assert tables.in_order(spark, back, 8) == before
     assert run_job(spark, back, "audit").details["clean"]
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from pyarrow import fs
 
+from jobs.storage import hdfs as access
 from tests.support import kerberos, maven
 from tests.support.wall_clock import shifted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.support.kerberos import Realm
 
@@ -57,6 +60,11 @@ class Cluster:
             conf.set(name, value)
         return str(self._path(f"{self.uri}/").getFileSystem(conf).getDelegationToken(None).encodeToUrlString())
 
+    def arrow(self) -> fs.FileSystem:
+        """Returns Arrow's file system as in another process: it shares no token with other tests."""
+        access._filesystem.cache_clear()
+        return access.of_hadoop(self.options, self.uri.removeprefix("hdfs://")).with_short_timeouts().filesystem()
+
     def kill_data_node(self, number: int) -> None:
         self.mini.stopDataNode(number)
 
@@ -79,9 +87,11 @@ def running(
     is_highly_available: bool = False,
     with_kerberos: bool = False,
     ahead_seconds: float = 0,
+    options: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC (Kerberos'
-    login server) with a realm for the cluster. The cluster's clock is `ahead_seconds` ahead of this machine's."""
+    login server) with a realm for the cluster. The cluster's clock is `ahead_seconds` ahead of this machine's.
+    `options` are further options of its servers."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
     # The output goes to a list and not to a file, because the JVM still writes after this function has ended.
     said: deque[str] = deque(maxlen=1000)
@@ -98,10 +108,34 @@ def running(
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
         realm = kerberos.start(gateway, folder) if with_kerberos else None
-        yield _started(gateway.jvm, folder, data_nodes, is_highly_available, realm)
+        yield _started(gateway.jvm, folder, data_nodes, is_highly_available, realm, options or {})
     finally:
         gateway.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def copy(source: Path, files: fs.FileSystem, folder: str, *, back: bool = False) -> None:
+    """Copies the missing files of a table. The timeline comes last, as with a writer."""
+    local = fs.SubTreeFileSystem(str(source), fs.LocalFileSystem())
+    remote = fs.SubTreeFileSystem(folder, files)
+    origin, target = (remote, local) if back else (local, remote)
+    found = origin.get_file_info(fs.FileSelector("", recursive=True))
+    # Hadoop's checksums of local files stay there.
+    names = [info.path for info in found if info.is_file and not info.path.endswith(".crc")]
+
+    def one(name: str) -> None:
+        if target.get_file_info(name).type == fs.FileType.NotFound:
+            with origin.open_input_stream(name) as input_:
+                content = input_.read()
+            if "/" in name:
+                target.create_dir(name.rpartition("/")[0], recursive=True)
+            with target.open_output_stream(name) as output:
+                output.write(content)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, [name for name in names if not name.startswith(".hoodie")]))
+    for name in sorted(name for name in names if name.startswith(".hoodie")):
+        one(name)
 
 
 def _class_path() -> str:
@@ -111,11 +145,20 @@ def _class_path() -> str:
     return ":".join([maven.class_path("org.apache.hadoop", "hadoop-client-minicluster", VERSION), *map(str, more)])
 
 
-def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool, realm: Realm | None) -> Cluster:
+def _started(
+    jvm: Any,
+    folder: Path,
+    data_nodes: int,
+    is_highly_available: bool,
+    realm: Realm | None,
+    options_of_servers: Mapping[str, str],
+) -> Cluster:
     hdfs = jvm.org.apache.hadoop.hdfs
     conf = jvm.org.apache.hadoop.conf.Configuration()
     conf.set("dfs.ls.limit", str(ENTRIES_OF_A_LISTING))
     conf.set("dfs.replication", str(data_nodes))
+    for name, value in options_of_servers.items():
+        conf.set(name, value)
     builder = hdfs.MiniDFSCluster.Builder(conf, jvm.java.io.File(str(folder / "data"))).numDataNodes(data_nodes)
     if realm:
         builder = builder.checkDataNodeAddrConfig(False)

@@ -4,11 +4,15 @@ used."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.support import maven
+
+if TYPE_CHECKING:
+    import pytest
 
 VERSION = "3.3.4"
 HOST = "localhost"
@@ -37,6 +41,17 @@ class Realm:
             names[number] = principal
         self.kdc.createPrincipal(jvm.java.io.File(str(path)), names)
         return path
+
+    def log_in(self, keytab: Path, ticket: Path, patch: pytest.MonkeyPatch) -> None:
+        """Gives this process, and those that it starts, a login by keytab with MIT's library, which writes `ticket`."""
+        patch.setenv("KRB5_CONFIG", self.config)
+        patch.setenv("KRB5_CLIENT_KTNAME", str(keytab))
+        patch.setenv("KRB5CCNAME", f"FILE:{ticket}")
+
+    def without_login(self) -> dict[str, str]:
+        """Returns the environment of a worker: its Java finds the realm, and it has no login."""
+        java = f"{os.environ['JDK_JAVA_OPTIONS']} -Djava.security.krb5.conf={self.config}"
+        return {"JDK_JAVA_OPTIONS": java, "KRB5_CLIENT_KTNAME": "none", "KRB5CCNAME": "FILE:none"}
 
     def client_options(self) -> dict[str, str]:
         """Returns the options of Hadoop in the `core-site.xml` and `hdfs-site.xml` of a client."""

@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def pack(folder: Path) -> Path:
-    """Returns a Python environment as an archive, with exactly the packages that the guide tells users to install."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "packed"], check=True)
-    [packages] = (folder / "packed" / "lib").glob("python*/site-packages")
-    for name in _packages():
+def make(folder: Path, *more: str) -> Path:
+    """Makes a Python environment with exactly the packages that the guide tells users to install, and with `more`, and
+    returns its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    [packages] = (folder / "lib").glob("python*/site-packages")
+    for name in {*_packages(), *more}:
         (packages / name).symlink_to(Path(sysconfig.get_path("purelib"), name))
+    return folder / "bin" / "python"
+
+
+def pack(folder: Path) -> Path:
+    """Returns an archive of the guide's environment."""
+    make(folder / "packed")
     imports = [folder / "packed" / "bin" / "python", "-I", "-c", "import pyarrow, jobs"]
     ran = subprocess.run(imports, cwd=folder, capture_output=True, text=True)
     assert "No module named 'jobs'" in ran.stderr, ran.stderr

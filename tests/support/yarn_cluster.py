@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tests.support import hdfs
+    from tests.support.kerberos import Realm
+
 VERSION = "3.3.4"
 START_SECONDS = 120.0
 _GROUP = "org.apache.hadoop"
@@ -41,7 +44,8 @@ FIFO = "fifo.FifoScheduler"
 
 class Cluster:
     """The resource manager and its node managers. `conf_folder` is the value of HADOOP_CONF_DIR for drivers. `options`
-    are further options of YARN, and `capacity` are options of its capacity scheduler."""
+    are further options of YARN, and `capacity` are options of its capacity scheduler. The default file system is the
+    HDFS `on`, if there is one; YARN wants Kerberos if that HDFS does."""
 
     def __init__(
         self,
@@ -51,8 +55,10 @@ class Cluster:
         scheduler: str = FIFO,
         options: Mapping[str, str] | None = None,
         capacity: Mapping[str, str] | None = None,
+        on: hdfs.Cluster | None = None,
     ) -> None:
         self._folder = folder
+        self._on = on
         self.conf_folder = folder / "conf"
         self.conf_folder.mkdir(parents=True)
         self._web = free_port()
@@ -75,11 +81,16 @@ class Cluster:
             "yarn.nodemanager.vmem-check-enabled": "false",
             "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
             **{f"yarn.nodemanager.{name}address": f"{HOST}:0" for name in ("", "localizer.", "webapp.")},
+            **(_login(on.realm, folder) if on and on.realm else {}),
             **(options or {}),
         }
         _write(self.conf_folder / "yarn-site.xml", self._options)
-        # Staged files go to a folder that all processes see; it stands for HDFS.
-        _write(self.conf_folder / "core-site.xml", {"fs.defaultFS": "file:///", "hadoop.tmp.dir": f"{folder}/tmp"})
+        # Without HDFS, staged files go to a folder that all processes see.
+        core = {"fs.defaultFS": on.uri if on else "file:///", "hadoop.tmp.dir": f"{folder}/tmp"}
+        of_hdfs = dict(on.options) if on else {}
+        core |= {name: of_hdfs.pop(name) for name in list(of_hdfs) if name.startswith("hadoop.")}
+        _write(self.conf_folder / "core-site.xml", core)
+        _write(self.conf_folder / "hdfs-site.xml", of_hdfs)
         _write(self.conf_folder / "capacity-scheduler.xml", capacity or {})
         self.manager = self._start("resourcemanager", "resourcemanager.ResourceManager", self.conf_folder)
         self.nodes: list[subprocess.Popen[bytes]] = []
@@ -106,7 +117,8 @@ class Cluster:
         # Both nodes have one address. Executors find the port of their node in its own folder of options.
         own["spark.shuffle.service.port"] = str(free_port())
         _write(conf / "yarn-site.xml", {**self._options, **own})
-        (conf / "core-site.xml").write_bytes((self.conf_folder / "core-site.xml").read_bytes())
+        for site in ("core-site.xml", "hdfs-site.xml"):
+            (conf / site).write_bytes((self.conf_folder / site).read_bytes())
         self.nodes.append(self._start("nodemanager", "nodemanager.NodeManager", conf, name=f"node-{number}"))
         if wait:
             self._wait_for(lambda: self.alive() > before)
@@ -171,11 +183,14 @@ class Cluster:
     ) -> subprocess.Popen[bytes]:
         # The resource manager also loads classes of the timeline service, without naming it as a dependency.
         artifacts = [f"hadoop-yarn-server-{each}" for each in (artifact, "timelineservice")]
+        artifacts += ["hadoop-hdfs-client"] if self._on else []
         jars = ":".join(maven.class_path(_GROUP, each, VERSION) for each in artifacts)
+        realm = self._on.realm if self._on else None
+        login = [f"-Djava.security.krb5.conf={realm.config}"] if realm else []
         (conf / "log4j.properties").write_text(_LOGGING)
         with (self._folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [*maven.java(), "-Xmx256m", *_OPENED, "-cp", f"{conf}:{jars}", f"{_SERVER}.{name_of_class}"],
+                [*maven.java(), "-Xmx256m", *_OPENED, *login, "-cp", f"{conf}:{jars}", f"{_SERVER}.{name_of_class}"],
                 env={**os.environ, "HADOOP_CONF_DIR": str(conf), "JAVA_HOME": str(Path(maven.java()[0]).parents[1])},
                 stdout=log,
                 stderr=log,
@@ -201,6 +216,17 @@ def shuffle_service(spark: SparkSession) -> dict[str, str]:
         f"{name}.spark_shuffle.class": "org.apache.spark.network.yarn.YarnShuffleService",
         f"{name}.spark_shuffle.classpath": own
         or f"{compiled(spark, 'YarnShuffleService.java')}:{maven.JARS_OF_SPARK}/*",
+    }
+
+
+def _login(realm: Realm, folder: Path) -> dict[str, str]:
+    """Returns the options of both managers, which have one principal."""
+    principal = "yarn/localhost"
+    keytab = realm.keytab(folder / "yarn.keytab", principal)
+    return {
+        f"yarn.{manager}.{name}": value
+        for manager in ("resourcemanager", "nodemanager")
+        for name, value in (("principal", f"{principal}@{realm.name}"), ("keytab", str(keytab)))
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 from packaging.requirements import Requirement
 
 from jobs.hudi import google_connector
+from jobs.hudi.executors import _OF_TASKS
 from jobs.hudi.session import ABFS, HUDI_BUNDLE, S3A, BundleMissingError, _jars
 from service.model.errors import SettingsError
 from service.runtime import settings
+from tests.support import packed_environment
 
 ROOT = Path(__file__).parents[2]
 # Ivy's file name of the bundle.
@@ -35,6 +38,14 @@ def test_pythons_without_distutils_get_it_as_long_as_pyspark_imports_it() -> Non
         assert any(not need.marker or need.marker.evaluate({"python_version": "3.12"}) for need in needs), importing
     else:
         assert not needs
+
+
+def test_tasks_on_executors_import_only_packages_that_the_guide_names(tmp_path: Path) -> None:
+    # Executors have these two from Spark.
+    python = packed_environment.make(tmp_path, "pyspark", "py4j")
+    imports = f"import sys; sys.path.append({str(ROOT)!r}); import {_OF_TASKS}"
+    ran = subprocess.run([python, "-I", "-c", imports], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_without_more_packages_only_hudi_is_fetched() -> None:

@@ -66,6 +66,8 @@ def test_values_with_the_shape_of_a_secret_are_secrets_under_any_name(value: str
         ("fs.s3a.delegation.tokens.enabled", "false"),
         ("fs.s3a.endpoint", "http://s3:9000"),
         ("spark.sql.session.timeZone", "UTC"),
+        ("spark.security.credentials.renewalRatio", "0.25"),
+        ("spark.kerberos.renewal.credentials", "ccache"),
         ("hoodie.datasource.write.recordkey.field", "session_id"),
         ("hoodie.write.lock.zookeeper.lock_key", "orders"),
         ("hoodie.datasource.hive_sync.jdbcurl", "jdbc:hive2://hive:10000"),
