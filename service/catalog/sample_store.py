@@ -1,7 +1,7 @@
 """Store of samples. Each table has at most one sample for each five minutes, one for each hour, and one for each day.
 
-A sample is written to the present five minutes, hour and day at once, and replaces the earlier one there. So later only
-rows have to be deleted: five-minute samples after a day, and hourly samples after a month.
+A sample is written to the present five minutes, hour and day at once, and replaces the earlier one there. So no samples
+have to be combined later, only deleted: five-minute samples after a day, and hourly samples after a month.
 """
 
 from __future__ import annotations

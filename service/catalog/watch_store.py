@@ -53,10 +53,10 @@ def claim(
     then those that have been due for the longest time. A request for a table whose last poll failed counts only if the
     table is among `insisted`, because otherwise a writer could cause many polls of a table that cannot be read.
 
-    Claimed tables are due again at `next_poll_at`, and those whose polls fail at `failing_again_at`, if that is given.
-    So a claim need not be released. If the process that claimed a table dies, the table is polled a little later.
-    Concurrent calls are safe: on PostgreSQL each call skips the rows that another one has locked. Returns the ids of
-    the claimed tables; `claimed` returns their watches.
+    Claimed tables are due again at `next_poll_at`. Those whose polls have failed before are due again at
+    `failing_again_at`, if that is given. So a claim need not be released. If the process that claimed a table dies, the
+    table is polled a little later. Concurrent calls are safe: on PostgreSQL each call skips the rows that another one
+    has locked. Returns the ids of the claimed tables; `claimed` returns their watches.
     """
     given: dict[str, Any] = {
         "now": now,
@@ -71,8 +71,8 @@ def claim(
 
 
 def claimed(connection: Connection, table_ids: Collection[str], *, for_update: bool = False) -> list[Watch]:
-    """Returns the watches of claimed tables that still exist. This may be done in another transaction than the claim,
-    so that others need not wait for the claim's row locks. `for_update` is the same as in `get`."""
+    """Returns the watches of claimed tables that still exist. Callers may use another transaction than that of the
+    claim, so that nobody has to wait for the claim's row locks. `for_update` is the same as in `get`."""
     query = _CLAIMED_LOCKED if for_update else _CLAIMED
     return [_watch(row) for row in connection.execute(query, {"claimed": list(table_ids)})]
 
