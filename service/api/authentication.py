@@ -66,7 +66,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     async def _caller(self, request: Request) -> Caller:
-        """Identifies most callers without a read, which would need a thread."""
+        """Identifies most callers without reading the database, because a read would need a thread."""
         identify = partial(_identify, request, self._database, self._exposure, self._identity, self._tokens)
         try:
             return identify(reads=False)
@@ -78,7 +78,8 @@ class Authentication:
 
 
 class Failures:
-    """The failed authentications of the last minute, by address. Each further one of an address is answered later."""
+    """The failed authentications of the last minute, by address. The more of them an address has, the later the next
+    one is answered."""
 
     FREE = 5
     FIRST_SECONDS = 0.1
@@ -109,8 +110,8 @@ def _identify(
     *,
     reads: bool,
 ) -> Caller:
-    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token, and
-    NotKnownError if it may not read but would have to."""
+    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token. Raises
+    NotKnownError if `reads` is False and the database would have to be read."""
     if exposure.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
         return _writer(request, exposure.callback_key)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")

@@ -147,16 +147,16 @@ class Caller:
         return self.token.tables if self.token else None
 
     def roots(self, lake: LakeAccess) -> tuple[str, ...] | None:
-        """Returns the allowed locations of tables; None means any. Without the setting, any location is allowed only if
-        no token exists, so that only callers on the loopback address get in."""
+        """Returns the allowed locations of tables; None means any. Without the setting, any location is allowed, but
+        only while no token exists, because then all callers are on the loopback address."""
         if lake.permissions.roots is not None:
             return lake.permissions.roots
         return None if self.is_open else ()
 
 
 def _part(name: str) -> Callable[[Request], Awaitable[object]]:
-    # Dependencies that only read memory are async, because each of the several in a call would else need a thread of
-    # the pool.
+    # Dependencies that only read memory are async. Otherwise each of them would need a thread of the pool, and a call
+    # has several.
     async def part_of(request: Request) -> object:
         return getattr(request.app.state.context, name)
 

@@ -92,7 +92,8 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
         100,
         ge=1,
         le=500,
-        description="Most tables that this call looks at or registers, besides registered ones",
+        description="Maximum number of tables that this call examines or registers. Tables that are already registered"
+        " do not count",
     )
     lock: LockIn = Field(
         default_factory=lambda: LockIn.model_validate({}), description="The lock that the writers of all tables take"

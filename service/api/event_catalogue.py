@@ -265,7 +265,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE, "problem": _AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
     ),
     EventType.PROBLEM_RESOLVED: Entry(
-        "A problem has ended after `problem.opened`: two checks in a row have not found it.",
+        "A problem that `problem.opened` reported has ended: two checks in a row have not found it.",
         _OF_PROBLEM,
         {
             "table": _A_TABLE,

@@ -170,7 +170,7 @@ def cancel_job(job_id: JobId, database: DatabaseDep, fleet: FleetDep) -> JobOut:
 
 @router.operator(
     "POST /jobs/{job_id}/retry",
-    "Submit a job again that failed or was cancelled",
+    "Repeat a job that failed or was cancelled",
     table_errors.TableNotFoundError,
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,

@@ -72,7 +72,9 @@ OTHERWISE = {
 
 def without_secret(text: str) -> str:
     if redacted(text) != text:
-        raise ValueError("must not contain a password or token, because it is shown; storage options may")
+        raise ValueError(
+            "must not contain a password or token, because it is shown; only storage options may contain secrets"
+        )
     return text
 
 
@@ -198,8 +200,8 @@ class WritersIn(Request):
     engines: Annotated[list[WriterEngine], Field(min_length=1)] | None = Field(
         None,
         description="All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`."
-        " Detected engines count too. In a PATCH it discards earlier detections; left out or null there, the stored"
-        " value stays.",
+        " Detected engines count too. In a PATCH, a list discards earlier detections; if the member is left out or"
+        " null, the stored value stays.",
     )
     flink: FlinkIn | None = Field(None, description="Left out of a PATCH, the stored value stays; null removes it")
     kafka_connect_ended: Annotated[str, StringConstraints(pattern=INSTANT)] | None = Field(

@@ -115,6 +115,6 @@ def _plain(hint: Any) -> Any:
     if origin in (dict, Mapping):
         return dict[_plain(arguments[0]), _plain(arguments[1])]  # type: ignore[misc]  # computed
     if is_typeddict(hint):
-        # A union may have only one such type, and its content is already JSON.
+        # A union may have only one type that msgspec decodes from an object. The content of this one is already JSON.
         return dict[str, Any]
     return _struct(hint) if isinstance(hint, type) and issubclass(hint, BaseModel) else hint

@@ -1524,8 +1524,8 @@ def list_notifications() -> Call[NotificationList]:
 def list_policies() -> Call[ListedPolicyList]:
     """List the policies of patterns.
 
-    Lists each policy with the tables that have a setting from it. A table is not among them if stronger
-    patterns or the table's own policy replace all its settings.
+    Lists each policy with the tables that have a setting from it. A table is left out if stronger patterns or
+    the table's own policy replace all settings of this policy.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -2045,7 +2045,7 @@ def resume(*, if_match: str | None = None) -> Call[None]:
 
 
 def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut]:
-    """Submit a job again that failed or was cancelled.
+    """Repeat a job that failed or was cancelled.
 
     Submits a new job with the same kind, parameters and table. Like any new job, it may be refused, and goes to
     the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a

@@ -162,9 +162,9 @@ class AmountOut(Model, frozen=True, kw_only=True):
     expected: float
     """How much an attempt takes"""
     low: float
-    """Nine of ten take more than this"""
+    """Nine of ten attempts take more than this"""
     high: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
 
 
 class Answer(Word):
@@ -328,8 +328,8 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     problem: str | None
     """Type of the problem"""
     repeats: int
-    """Calls of the same caller that were refused within the minute after this one and got no separate entry;
-    rounded down to a power of two
+    """Number of further calls of the same caller that were refused within the minute after this one. These calls
+    have no entries of their own. The number is rounded down to a power of two
     """
     request_id: str | None
     """`X-Request-Id` of the call; null for a command"""
@@ -1697,7 +1697,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
     time: datetime
     """When the event happened"""
     sequence: str
-    """Position of the event: as texts, positions sort in the order of the events"""
+    """Position of the event. If positions are sorted as texts, they are in the order of the events"""
     datacontenttype: Literal["application/json"] = "application/json"
     """Media type of `data`"""
     subject: str | UnsetType = UNSET
@@ -2133,7 +2133,9 @@ class ConsumerList(Model, frozen=True, kw_only=True):
 
 
 class ConsumerOut(Model, frozen=True, kw_only=True):
-    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
+    """A consumer. Cleaning and archival keep the files that the consumer has yet to read, unless its last report
+    is too old.
+    """
 
     name: str
     """Name"""
@@ -2144,7 +2146,7 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     created_at: datetime
     """Time of the creation"""
     expires_at: datetime
-    """When files are no longer kept for the consumer, unless it reports before"""
+    """Time after which no files are kept for the consumer, unless it reports earlier"""
     stale: bool
     """Whether its last report is so old that no files are kept for it"""
 
@@ -2193,15 +2195,15 @@ class CostOut(Model, frozen=True, kw_only=True):
     seconds: float
     """How long an attempt takes"""
     low_seconds: float
-    """Nine of ten take longer than this"""
+    """Nine of ten attempts take longer than this"""
     high_seconds: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     low_gb_hours: float
-    """Nine of ten take more than this"""
+    """Nine of ten attempts take more than this"""
     high_gb_hours: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     learned_from: Basis
     """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
     `shape`, or all of this `kind`; `default` if there are none
@@ -2276,11 +2278,13 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     kind: JobKind
     """Kind of job"""
     warning: str | None
-    """What needs attention although it works; null if nothing does"""
+    """What needs attention although nothing has failed; null if nothing needs attention"""
     job_id: str | None
     """Id of the job; null if there is none"""
     cost: CostOut | UnsetType | None = UNSET
-    """Expected cost of the job. Only in a current decision about a job that is due, if such jobs have ended before"""
+    """Expected cost of the job. Null unless the decision is current, the job is due, and such jobs have ended
+    before
+    """
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -2492,7 +2496,9 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     register: bool | UnsetType = UNSET
     """Registers every table that was found and is not registered yet, with the members below"""
     limit: int | UnsetType = UNSET
-    """Most tables that this call looks at or registers, besides registered ones"""
+    """Maximum number of tables that this call examines or registers. Tables that are already registered do not
+    count
+    """
     lock: LockIn | UnsetType = UNSET
     """The lock that the writers of all tables take"""
     writers: WritersIn | UnsetType | None = UNSET
@@ -2718,8 +2724,8 @@ class FileGroupNumbers(Model, frozen=True, kw_only=True):
 
 
 class FilesOut(Model, frozen=True, kw_only=True):
-    """Totals of the latest file slices, and of files that are in none of these. A cleaning could free at most the
-    latter.
+    """Totals of the latest file slices, and of the files that are in no latest file slice. A cleaning could free
+    at most the files in no latest slice.
     """
 
     file_groups: int
@@ -2870,15 +2876,15 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     seconds: float
     """How long an attempt takes"""
     low_seconds: float
-    """Nine of ten take longer than this"""
+    """Nine of ten attempts take longer than this"""
     high_seconds: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     low_gb_hours: float
-    """Nine of ten take more than this"""
+    """Nine of ten attempts take more than this"""
     high_gb_hours: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     learned_from: Basis
     """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
     `shape`, or all of this `kind`; `default` if there are none
@@ -3077,7 +3083,7 @@ class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
     deadline: datetime
-    """If the writers are not stopped until this time, the job fails without any change"""
+    """If the writers are not stopped by this time, the job fails without any change"""
     by: str | None
     """The caller that stopped the writers, or `groundskeeper`"""
     savepoint: str | None
@@ -3877,8 +3883,8 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     beside_another: float
     """Factor by which a job takes more while its worker runs another one"""
     error_on_other_tables: float | None
-    """Median error for tables that the model does not know, as a share of what an attempt took: measured by
-    leaving out one half of the tables at a time; null if too few are known
+    """Median error for tables that the model does not know, as a share of what an attempt took. To measure the
+    error, one half of the tables at a time is left out. Null if too few tables are known
     """
     error_on_known_tables: float | None
     """Median error if the model knows the previous attempt on the same table; null if there is none"""
@@ -4011,8 +4017,8 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or its file
-    is not one of Hudi.
+    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or the lock's
+    file does not have Hudi's format.
     """
 
     HELD = "held"
@@ -4275,8 +4281,8 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     problems that are not about a table
     """
     most_per_hour: int | UnsetType = UNSET
-    """Largest number of messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty
-    and Alertmanager do not count
+    """Largest number of messages in an hour; the last message of an hour sums up all further ones. Ends of alerts
+    in PagerDuty and Alertmanager do not count
     """
     quiet_hours: list[WindowIn] | UnsetType = UNSET
     """Hours in which only critical problems are reported. The others are reported after these hours if they are
@@ -4388,7 +4394,9 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     updated_at: datetime
     """Time of the last change by a call"""
     secret: str | None
-    """Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"""
+    """Secret for checking the signatures of a webhook. Only the answer to the call that creates the notification
+    has the secret
+    """
 
 
 class ObjectType(Word):
@@ -4410,7 +4418,7 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     pattern's policy applies; or null for all reads
     """
     log_age_seconds: int | UnsetType | None = UNSET
-    """Longest time that a log file may wait for a compaction; or null"""
+    """Longest time for which a log file may wait for a compaction; or null"""
     least_worth: float | UnsetType | None = UNSET
     """A job that makes reads cheaper waits, for up to a day, until readers have paid this number of seconds for
     each second of its work; or null
@@ -5254,7 +5262,7 @@ class ReadersOut(Model, frozen=True, kw_only=True):
 
 class Readiness(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
-    """Always `ok`: else the answer is a problem document"""
+    """Always `ok`; in all other cases the answer is a problem document"""
     checks: Checks
     """The checks, one by one"""
 
@@ -6093,7 +6101,9 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     base_file_sizes: list[SizeClassOut]
     """The base files by size, in ten classes. Empty until a partition with base files was listed"""
     metadata_table: MetadataTableOut | None
-    """At most some minutes older; null if the table has no metadata table, or after the first poll"""
+    """State of the metadata table, at most some minutes older than the rest. Null if the table has no metadata
+    table, and until the second poll
+    """
     num_partitions: int
     """Number of partitions"""
     partitions: list[PartitionOut]
@@ -6523,7 +6533,7 @@ class TableRow(Model, frozen=True, kw_only=True):
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
     health: Health | None
-    """Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is"""
+    """Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is null"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int
@@ -6669,7 +6679,7 @@ class TrendOut(Model, frozen=True, kw_only=True):
     step_seconds: int
     """Length of a step"""
     items: list[TrendPointOut]
-    """The steps, oldest first; one without a sample is missing"""
+    """The steps, oldest first; a step without a sample is missing"""
 
 
 class TrendPointOut(Model, frozen=True, kw_only=True):
@@ -7214,7 +7224,8 @@ class WritersIn(Model, frozen=True, kw_only=True):
     """
     engines: list[WriterEngine] | UnsetType | None = UNSET
     """All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. Detected engines
-    count too. In a PATCH it discards earlier detections; left out or null there, the stored value stays.
+    count too. In a PATCH, a list discards earlier detections; if the member is left out or null, the stored
+    value stays.
     """
     flink: FlinkIn | UnsetType | None = UNSET
     """Left out of a PATCH, the stored value stays; null removes it"""
