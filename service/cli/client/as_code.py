@@ -22,7 +22,9 @@ from service.model.formatting import count
 from service.model.shown_url import shown_url
 
 ConfigFile = Annotated[Path, typer.Option("--file", "-f", help="YAML file; - is standard input")]
-Prune = Annotated[bool, typer.Option("--prune", help="Also delete objects that the file lacks, if it has their kind")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Also delete objects that the file lacks, but only of kinds that the file has")
+]
 _SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.DELETE: "-"}
 Kind = StrEnum("Kind", {each.name.upper(): each.name for each in SECTIONS})  # type: ignore[misc]
 

@@ -62,8 +62,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Choices:
-    """The options of `apply`. If `prunes`, objects that the file lacks are deleted, if the file has their kind. If
-    `sends_secrets`, secrets are sent even if the service already has one; stored secrets cannot be compared."""
+    """The options of `apply`. If `prunes` is set, objects that the file lacks are deleted, but only of kinds that the
+    file has. If `sends_secrets` is set, secrets are sent even where the service already has one, because stored secrets
+    cannot be compared."""
 
     prunes: bool = False
     sends_secrets: bool = False
@@ -99,7 +100,7 @@ def changes(
                 is_new = here is None or (section.is_part and not members)
                 found.append(Change(section, Action.CREATE if is_new else Action.CHANGE, each, here))
         if choices.prunes:
-            # A level of a policy without settings need not be deleted.
+            # A table's own policy without settings does not exist, so it need not be deleted.
             rest = [each for each in live.values() if each.members or not section.is_part]
             removed += [Change(section, Action.DELETE, None, each) for each in rest]
     return [*found, *reversed(removed)]
