@@ -4,8 +4,8 @@ import { pathOf } from "./api.js";
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
 
-// Matches the types of the service's problems. In the refusals of a result, a type is only a name. A proxy's answer may
-// have a type of its own, which does not match.
+// Matches the types of the service's problems. In the refusals of a result, the type is a name without an address. A
+// proxy's answer may have another type, which does not match.
 const OF_SERVICE = /^(?:\/problems\/)?([a-z0-9-]+)$/;
 
 export const link = (href, ...children) => h("a", { href }, ...children);

@@ -17,7 +17,7 @@ import { Suggestions } from "./suggestions.js";
 import { legend, tableList } from "./table_list.js";
 
 const TYPING_MS = 250;
-// The numbers of rows and jobs that are drawn first. The others follow at once, but the browser can already show these.
+// The numbers of rows and jobs that are drawn first, so that the browser can show them while the others are drawn.
 const FIRST = 10;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [

@@ -15,7 +15,8 @@ const PERIODS = [
   ["24", "the last day"],
   ["168", "the last week"],
 ];
-// The least width of an instant, of one thousand units, so that it can be seen.
+// The least width of an instant in units of the drawing, which is 1000 units wide. A narrower instant could not be
+// seen.
 const LEAST = 3;
 const ACTIONS = {
   COMPACT: "compaction",
