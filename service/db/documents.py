@@ -95,8 +95,8 @@ class Reading(Generic[T]):
 
 
 class AtOnce:
-    """Executes several readings as one statement. A statement costs a thread a message to the database, a wait for the
-    answer, and a wait for the interpreter's lock; together this takes longer than most of these queries."""
+    """Executes several readings as one statement. For each statement, a thread sends a message to the database, waits
+    for the answer, and waits for the interpreter's lock. Together this takes longer than most of the queries."""
 
     def __init__(self, *readings: Reading[Any]) -> None:
         self._readings = readings

@@ -112,8 +112,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
     """Opens a transaction that writes. The transaction is committed at the end of the block, and rolled back if the
-    block raises an error. `quietly` says that nobody waits for what it writes, or that the caller itself notifies those
-    who wait (`commit_watch`).
+    block raises an error. `quietly` says that nobody waits for what the transaction writes, or that the caller itself
+    notifies those who wait (`commit_watch`).
 
     Raises DatabaseUnavailableError, also if the open files of an SQLite database were deleted or replaced.
     """
@@ -216,7 +216,7 @@ def _reachable(engine: Engine) -> Iterator[None]:
     except PoolExhaustedError as error:
         raise DatabaseUnavailableError(
             "No connection to the database became free in time.",
-            hint="Try again in a moment. If it lasts, raise GROUNDSKEEPER_DATABASE_CONNECTIONS.",
+            hint="Try again in a moment. If the problem lasts, raise GROUNDSKEEPER_DATABASE_CONNECTIONS.",
         ) from error
     except (DatabaseError, InterfaceError) as error:
         if _is_of_statement(error):
