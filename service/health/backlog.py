@@ -36,8 +36,9 @@ RISES = 5
 RISING_FOR = timedelta(hours=1)
 
 GROWTH = 1.5
-"""The last of these compactions must have left at least this many times the log bytes that the first one left. Without
-a compaction, there must be this many times the most log bytes that earlier compactions found."""
+"""Least growth of a growing backlog, as a factor. If compactions run, the factor compares the log bytes that the last
+of them left with those that the first one left. If none runs, it compares the log bytes of now with the most that an
+earlier compaction found."""
 
 LEAST_BYTES = 64 * 1024**2
 """A backlog with fewer log bytes does not matter."""

@@ -53,7 +53,7 @@ LOCK_AWAITED = Definition(
     Severity.WARNING,
     "A job waits for the table's lock",
     "The job's work is not done. A lock that is never released stops the table's writers too.",
-    "Find out who holds the lock, if its provider shows that: a writer that died may have left it.",
+    "Find out who holds the lock, as far as its provider shows the holder. A writer that died may have left the lock.",
 )
 
 LOCK_AFTER = timedelta(minutes=5)

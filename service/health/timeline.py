@@ -110,7 +110,7 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
         for each in table.snapshot.pending
         if each.heartbeat_at and not each.is_plan and now - each.heartbeat_at >= DEAD_AFTER
     }
-    # No job takes a request of Flink for abandoned.
+    # Jobs never consider an instant that Flink has requested as abandoned.
     requests = {
         each.requested_time: each.requested_at
         for each in table.snapshot.pending
