@@ -79,7 +79,7 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[F
     found: Found = {}
 
     def search(unreadable: tuple[type[GroundskeeperError], ...]) -> bool:
-        """Returns whether no file was `unreadable`."""
+        """Returns whether all files could be read. A file that raises an error of `unreadable` is left out."""
         is_whole = True
         for path in _since(storage, config, since):
             try:

@@ -1,5 +1,5 @@
-"""A cheap check of a table whose polls fail. Three listings show whether the files have changed that a poll reads
-first."""
+"""A cheap check of a table whose polls fail. Three listings of the files that a poll reads first show whether these
+files have changed."""
 
 from __future__ import annotations
 

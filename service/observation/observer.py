@@ -38,9 +38,9 @@ _ROUND_SECONDS = 10.0
 _CLAIMED_AT_ONCE = 200
 # One call of a reader checks at most this many tables, one after the other, so that the calls themselves cost little.
 _TOGETHER = 25
-# A table is polled earlier by up to this part of the interval, together with a table that is due. A claim and a call of
-# a reader cost ten times as much as the poll of an unchanged table. So after a while, tables that nobody writes are
-# always polled together.
+# A table may be polled earlier, by up to this part of the interval, if another table is due. So fewer claims and calls
+# of a reader are made, which cost ten times as much as the poll of an unchanged table. After a while, all tables to
+# which nobody writes are polled together.
 _EARLY = 0.05
 # One call of a reader reads at most this many tables for the first time. One transaction records their polls.
 _NEW_TOGETHER = 10

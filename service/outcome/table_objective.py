@@ -92,15 +92,15 @@ class TableObjective:
         return found if self._share_with_costlier(found) <= 1 - (self.settings.of_reads or 1.0) else None
 
     def share_of_waiting(self, snapshot: TableSnapshot, now: datetime) -> float:
-        """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
+        """Returns the share of all reads that go to this table and to the waiting tables with a higher price."""
         return self._share_with_costlier(self._rank(snapshot, now))
 
     def _share_with_costlier(self, table: CostlyTable) -> float:
         return self.share.with_costlier(table) if self.share else 1.0
 
     def _rank(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable:
-        """Returns the table with its price: the work for each read, if a compaction ran whenever the limit is reached,
-        and writers went on to commit as often as since the last compaction."""
+        """Returns the table with its price. The price assumes that a compaction runs whenever the limit is reached, and
+        that writers commit as often as since the last compaction."""
         since, most = snapshot.since_compaction, self.settings.read_overhead or 1.0
         overhead = self.cost_of_reads(snapshot).of_logs
         commits = max(1, since.commits)
