@@ -121,7 +121,8 @@ def _gib(text: str | None) -> float:
 
 
 def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> None:
-    """Stores the figures of an attempt that has just ended (`of_attempt`), and teaches the cost model this attempt."""
+    """Stores the figures of an attempt that has just ended (`of_attempt`), and what the cost model learns from the
+    attempt."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     gib = gib_of_slot(*worker) if worker else 0.0
     figures = of_attempt(job, outcome, result, now, gib=gib)
@@ -169,7 +170,7 @@ def _add(dialect: str) -> sa.Executable:
     statement = insert_into(dialect, _t)
     new = statement.excluded
     amounts = {name: _t.c[name] + new[name] for name in NAMES}
-    # Clocks of replicas differ a little, but a row that is added later must not have an earlier time.
+    # A row that is added later must not have an earlier time, although the clocks of replicas differ a little.
     later = sa.case((new.ended_at > _t.c.ended_at, new.ended_at), else_=_t.c.ended_at)
     return statement.on_conflict_do_update(
         index_elements=["table_id", "kind"], set_={"ended_at": later, **amounts}

@@ -101,7 +101,8 @@ class Lessons:
         return self.model.expected(table_id, kind, work, dry_run=dry_run, circumstances=circumstances)
 
     def of_rows(self, queued: Iterable[QueuedRow], held: Iterable[HeldRow]) -> dict[str, Cost]:
-        """Returns the expected costs of queued jobs, and of held ones under their circumstances, by id of the job."""
+        """Returns the expected costs by id of the job: of queued jobs, and of jobs that workers have, under their
+        present circumstances."""
         costs = {each.id: self.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in queued}
         for each in held:
             found = self.expected(each.table_id, each.kind, dry_run=each.dry_run, circumstances=each.circumstances)

@@ -232,7 +232,7 @@ def is_any_run_out(connection: Connection, now: datetime) -> bool:
 
 
 def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
-    """Locks and returns held jobs whose deadline has passed; skips those that another replica has locked."""
+    """Locks and returns the leased jobs whose deadline has passed; skips those that another replica has locked."""
     query = (
         JOBS.select()
         .where(_IS_HELD, _j.c.lease_deadline < now)

@@ -27,9 +27,10 @@ def waits_for(
 ) -> str | None:
     """Returns what a job waits for; None if it has ended or waits for nothing.
 
-    A queued job waits for the first reason that prevents its lease, in the order of the checks in `lease_store`. A held
-    job may wait in its present step. `of_table` are the held jobs of its table, and `workers` are all known workers.
-    `lock` is the last sighting of the table's lock, and `breaker` belongs to the table and this kind of job."""
+    A queued job waits for the first reason that prevents its lease, in the order of the checks in `lease_store`. A job
+    that a worker has may wait in its present step. `of_table` are the jobs of the table that workers have, and
+    `workers` are all known workers. `lock` is the last sighting of the table's lock, and `breaker` belongs to the table
+    and this kind of job."""
     if job.state in HELD:
         return job.progress.waits_for if job.progress else None
     if job.state is not JobState.QUEUED:

@@ -157,7 +157,8 @@ def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
 
 
 def cancel(database: Database, job_id: str) -> Job:
-    """Ends a queued job at once; the worker of a held job gets the request with its next heartbeat. Idempotent.
+    """Ends a queued job at once. If a worker has the job, the worker gets the request with its next heartbeat.
+    Idempotent.
 
     Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
     """

@@ -28,7 +28,7 @@ _s = schema.fleet_samples
 SLOT = timedelta(minutes=5)
 _PER_HOUR = 12
 _FINE_FOR = timedelta(days=9)
-"""Older than this, only the first sample of each hour is kept."""
+"""After this time, only the first sample of each hour is kept."""
 
 _STEPS = tuple(timedelta(minutes=each) for each in (5, 15, 60, 360, 1440, 10_080))
 _MOST_POINTS = 200

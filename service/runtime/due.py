@@ -1,5 +1,5 @@
-"""Finds out whether a run of a tick may find something to do. This costs a twentieth of a run, and an idle service then
-leaves out nearly all runs."""
+"""Finds out whether a run of a tick may find something to do. This check costs a twentieth of a run, and saves an idle
+service nearly all runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinates hand-overs: jobs that replace file groups under a Flink writer wait until it has stopped.
+"""Coordinates hand-overs: a job that replaces file groups waits until the table's Flink writer has stopped.
 
 An operator stops the writer, or the service does, if the table's owner has registered how to reach the cluster.
 """
