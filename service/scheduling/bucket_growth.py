@@ -128,13 +128,13 @@ def by_hour(commits: Sequence[datetime], midnight: datetime, time_zone: str) -> 
     """Returns the average number of commits in each hour of the day, in the whole days before `midnight`. `commits` are
     the times of the last commits, the latest first.
 
-    Hours are those of the zone's clocks, so that nightly work stays in its hour when the clocks change. On such a day
-    an hour comes twice or not at all, so the number is an average over the times that the hour has come.
+    Hours are those of the zone's clocks, so that nightly work stays in its hour when the clocks change. On the day of
+    such a change an hour comes twice or not at all, so the number is an average over the times that the hour has come.
 
-    The present day does not count. If a table gets fewer commits from day to day, the hours ahead, whose last commits
-    are of an earlier day, would otherwise look busier than those that have passed. Only days that `commits` cover
-    entirely count, because an hour that fewer days cover would look quiet. If they cover no whole day, all of them
-    count.
+    The present day does not count. Its remaining hours have their last commits on an earlier day. So if a table gets
+    fewer commits from day to day, these hours would look busier than those that have passed. Only days that `commits`
+    cover entirely count, because an hour that fewer days cover would look quiet. If they cover no whole day, all of
+    them count.
     """
     zone = ZoneInfo(time_zone)
     past = [each for each in commits if each < midnight]

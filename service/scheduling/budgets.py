@@ -91,8 +91,8 @@ def of_levels(
 
 
 def of_groups(worker_hours: Mapping[str, float], groups: Mapping[str, str]) -> Iterator[SharedBudget]:
-    """Yields the budgets of worker groups. `worker_hours` has the hours in a day of each, and `groups` the worker group
-    of each table."""
+    """Yields the budgets of worker groups. `worker_hours` has the hours that each group may take in a day, and `groups`
+    the worker group of each table."""
     tables: dict[str, set[str]] = {group: set() for group in worker_hours}
     for table_id, group in groups.items():
         if group in tables:
@@ -108,7 +108,7 @@ def read(
     worker_hours_by_group: Mapping[str, float] | None = None,
 ) -> Budgets:
     """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups.
-    `worker_hours` has the hours in a day of each group."""
+    `worker_hours_by_group` has the hours that each group may take in a day."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     patterns, own = _LEVELS.read(connection, {"of_tables": list(table_ids)})
     used = _Used(connection)

@@ -130,8 +130,9 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 
 
 def one_sided_splits(jobs: Iterable[Job]) -> dict[str, int]:
-    """Returns the partitions in which all splits by the newest job there were of no use. The values are the size in
-    bytes of the largest bucket that was split. `jobs` are successful resizes, newest first."""
+    """Looks at the newest job that resized each partition. Returns the partitions in which all splits by this job were
+    of no use. The values are the size in bytes of the largest bucket that was split. `jobs` are successful resizes,
+    newest first."""
     newest: dict[str, list[ResizedBuckets]] = {}
     for job in jobs:
         of_job: dict[str, list[ResizedBuckets]] = {}
