@@ -53,7 +53,7 @@ from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
-from service.api.held_calls import JobWaits
+from service.api.open_calls import JobWaits
 from service.api.problems import ProblemDocument
 from service.api.request_ids import RequestIds
 from service.api.statuses import document_common

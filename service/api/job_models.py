@@ -165,7 +165,7 @@ class ForecastOut(CostOut):
     def of_job(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
         found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
         # Since the outlook was computed, the job may have been leased, or put back into the queue.
-        if outlook is None or found is None or found.is_held != job.state.is_held:
+        if outlook is None or found is None or found.has_worker != job.state.has_worker:
             return None
         return struct_of(cls)(
             starts_at=_after(outlook.as_of, found.start),

@@ -39,12 +39,12 @@ class JobState(StrEnum):
         return self in ACTIVE
 
     @property
-    def is_held(self) -> bool:
-        return self in HELD
+    def has_worker(self) -> bool:
+        return self in WITH_WORKER
 
 
-HELD = (JobState.LEASED, JobState.RUNNING)
-ACTIVE = (JobState.QUEUED, *HELD)
+WITH_WORKER = (JobState.LEASED, JobState.RUNNING)
+ACTIVE = (JobState.QUEUED, *WITH_WORKER)
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 

@@ -11,7 +11,7 @@ from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
 from service.queue.breaker import Breaker
-from service.queue.job import HELD, Job, JobState, mutates
+from service.queue.job import WITH_WORKER, Job, JobState, mutates
 from service.queue.lock_sighting import LockSighting
 from service.queue.worker import ALIVE, Worker
 
@@ -31,7 +31,7 @@ def waits_for(
     that a worker has may wait in its present step. `of_table` are the jobs of the table that workers have, and
     `workers` are all known workers. `lock` is the last sighting of the table's lock, and `breaker` belongs to the table
     and this kind of job."""
-    if job.state in HELD:
+    if job.state in WITH_WORKER:
         return job.progress.waits_for if job.progress else None
     if job.state is not JobState.QUEUED:
         return None
@@ -75,7 +75,7 @@ def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | Non
     else None. `lock` is the sighting that holds the job back."""
     if lock is not None and now is not None and job.state is JobState.QUEUED and lock.is_in_the_way(now):
         return f"{_LOCK}, {lock.held(now)}"
-    if job.state in HELD:
+    if job.state in WITH_WORKER:
         awaited = job.progress.waits_for if job.progress else None
         return awaited if awaited and awaited.startswith(_LOCK) else None
     if job.state is not JobState.QUEUED or job.error is None or job.error.type != TABLE_LOCKED:

@@ -116,7 +116,7 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
         wanted = asked.job(effective(patterns, Subject.of(table), own).policy, now)
         if loses_batches(kind, params, table, seen):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
-        job = job_store.submit(connection, wait_for_writers.held_back(connection, wanted, table, seen, now))
+        job = job_store.submit(connection, wait_for_writers.made_to_wait(connection, wanted, table, seen, now))
         if job.id == wanted.id:
             audit_record.about("job", job.id)
             _refuse_impossible(job, table)
@@ -169,7 +169,7 @@ def cancel(database: Database, job_id: str) -> Job:
             return job
         if not job.state.is_active:
             raise JobNotCancellableError(f"Job {job_id} has {job.state.value}.")
-        if job.state.is_held:
+        if job.state.has_worker:
             job_store.request_cancel(connection, job_id)
         else:
             job_store.cancel_queued(connection, job_id, error=retry.cancelled_while_queued(job), now=now)

@@ -21,7 +21,7 @@ from service.db.upsert import insert
 from service.events import tally
 from service.model.clock import Clock
 from service.queue import job_tally, queue_statistics, worker_store
-from service.queue.job import HELD, JobState
+from service.queue.job import WITH_WORKER, JobState
 
 _s = schema.fleet_samples
 
@@ -84,7 +84,7 @@ def _state(connection: Connection, now: datetime) -> dict[str, float]:
         "tables": tables.tables,
         "log_bytes": tables.log_bytes,
         "queued": sum(number for (_, state), number in active.items() if state == JobState.QUEUED),
-        "running": sum(number for (_, state), number in active.items() if state in HELD),
+        "running": sum(number for (_, state), number in active.items() if state in WITH_WORKER),
         "slots": sum(each.info.slots or 1 for each in ready),
         "succeeded": ends["succeeded"],
         "failed": ends["failed"],

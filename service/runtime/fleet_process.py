@@ -277,11 +277,11 @@ class _FollowingClock:
         self.follow(now)
 
     def __call__(self) -> datetime:
-        told, at = self._told
-        return told + timedelta(seconds=time.monotonic() - at)
+        sent_at, at = self._received
+        return sent_at + timedelta(seconds=time.monotonic() - at)
 
     def follow(self, now: datetime) -> None:
-        self._told = now, time.monotonic()
+        self._received = now, time.monotonic()
 
 
 def _serve(
@@ -312,8 +312,8 @@ def _serve(
     begun = set()
     with contextlib.suppress(EOFError, OSError):
         while True:
-            number, is_call, told, function, *given = connection.recv()
-            clock.follow(told)
+            number, is_call, sent_at, function, *given = connection.recv()
+            clock.follow(sent_at)
             # Calls wait for the results of the first round.
             is_urgent = is_call or function not in begun
             begun.add(function)

@@ -283,9 +283,9 @@ def _set(connection: Connection, table_id: str, name: str, value: int | None, no
 
 def _publish(connection: Connection, type_: EventType, advice: Advice, now: datetime) -> None:
     table = table_store.get(connection, advice.table_id)
-    told = {
+    shown = {
         **{name: getattr(advice, name) for name in ("because", "setting", "before", "after")},
         "figures": dict(advice.figures),
     }
-    event = event_of_table(type_, table, now, (table.id, now.isoformat()), {"advice": told})
+    event = event_of_table(type_, table, now, (table.id, now.isoformat()), {"advice": shown})
     outbox.publish(connection, [event], now=now)

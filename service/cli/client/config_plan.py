@@ -13,7 +13,7 @@ from service.cli.client.config_sections import SECTIONS, Live, Section
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.spelling import guess
-from service.cli.client.yaml_file import Way, YamlFile
+from service.cli.client.yaml_file import FieldPath, YamlFile
 from service.model.shown_url import shown_url
 
 
@@ -28,11 +28,11 @@ class Wanted:
     """An object of the file. `members` has the values of variables, `written` has the references to variables instead.
     `unset` has the variables that are not set."""
 
-    way: Way
+    path: FieldPath
     key: str
     members: Json
     written: Json
-    unset: dict[Way, str] = field(default_factory=dict)
+    unset: dict[FieldPath, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def changes(
         for each in objects:
             here = live.pop(each.key, None)
             members = here.members if here else {}
-            config_values.check_masks(file, each.way, each.members, members, each.unset)
+            config_values.check_masks(file, each.path, each.members, members, each.unset)
             is_changed = here is None or _comparable(section, each, here) != members
             if is_changed or (choices.sends_secrets and _has_secret(each, members)):
                 is_new = here is None or (section.is_part and not members)
@@ -129,8 +129,8 @@ def carry_out(service: Connection, file: YamlFile, change: Change, choices: Choi
     except CommandError as error:
         if not (errors := error.document.get("errors")):
             raise
-        way = (*change.wanted.way, *config_values.parsed(errors[0]["field"]))
-        detail = str(file.wrong(way, errors[0]["message"]).document["detail"])
+        path = (*change.wanted.path, *config_values.parsed(errors[0]["field"]))
+        detail = str(file.wrong(path, errors[0]["message"]).document["detail"])
         raise CommandError(error.code, {**error.document, "detail": detail}) from error
 
 
@@ -139,20 +139,20 @@ def _objects(file: YamlFile, section: Section, items: Any) -> Iterator[Wanted]:
         raise file.wrong((section.name,), "must be a list.")
     keys: set[str] = set()
     for number, item in enumerate(items):
-        way: Way = (section.name, number)
-        config_values.check(file, way, item, section.body, more=section.key)
-        unset: dict[Way, str] = {}
-        members = config_values.resolved(item, file, way, unset)
+        path: FieldPath = (section.name, number)
+        config_values.check(file, path, item, section.body, more=section.key)
+        unset: dict[FieldPath, str] = {}
+        members = config_values.resolved(item, file, path, unset)
         key = str(members.pop(section.key))
         key = key.rstrip("/") or key
-        if (name := unset.get((*way, section.key))) is not None:
-            raise file.wrong((*way, section.key), f"the variable {name} is not set.")
+        if (name := unset.get((*path, section.key))) is not None:
+            raise file.wrong((*path, section.key), f"the variable {name} is not set.")
         if key in keys:
-            raise file.wrong((*way, section.key), "the file has this object twice.")
+            raise file.wrong((*path, section.key), "the file has this object twice.")
         keys.add(key)
         if not section.is_level:
             members = config_values.projected(members, section.body)
-        yield Wanted(way, key, members, item, unset)
+        yield Wanted(path, key, members, item, unset)
 
 
 def _by_key(file: YamlFile, section: Section, found: Iterator[Live]) -> dict[str, Live]:

@@ -67,7 +67,7 @@ def confirm(
         current = job.hand_over
         if current is not None and current.state is HandOverState.STOPPED and not job.waits_for_writers:
             return job
-        if job.state.is_held or not job.state.is_active:
+        if job.state.has_worker or not job.state.is_active:
             raise JobNotWaitingError(f"Job {job_id} is {job.state.value}.")
         table = table_store.get(connection, job.table_id)
         if job.dry_run or not policy.replaces_file_groups(job.kind):

@@ -172,7 +172,7 @@ class _Turn:
 
     def _check(self, listed: Listed) -> None:
         self._lake.readers.run(
-            discovery.glance,
+            discovery.summary_of,
             listed.base_path,
             storage_options=self._lake.storage_options,
             allowed_roots=self._roots,
