@@ -32,10 +32,10 @@ export function steps(points) {
     return index ? [`H ${round(x)}`, `V ${y}`] : [`M ${round(x)} ${y}`];
   });
   const [first] = points[0];
-  const way = [...corners, `H ${WIDTH}`].join(" ");
+  const line = [...corners, `H ${WIDTH}`].join(" ");
   return [
-    svg("path", { class: "area", d: `${way} V ${HEIGHT} H ${round(first)} Z` }),
-    svg("path", { class: "line", d: way, "vector-effect": "non-scaling-stroke" }),
+    svg("path", { class: "area", d: `${line} V ${HEIGHT} H ${round(first)} Z` }),
+    svg("path", { class: "line", d: line, "vector-effect": "non-scaling-stroke" }),
   ];
 }
 

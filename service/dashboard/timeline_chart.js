@@ -116,7 +116,7 @@ function lane(action, instants, since, until) {
   const shapes = instants.map((each) => {
     const [from, to] = [across(each.from), across(each.to)];
     const width = Math.max(LEAST, to - from);
-    return box(each.isPending ? "pending" : "done", Math.min(from, across(until) - width), width, told(each));
+    return box(each.isPending ? "pending" : "done", Math.min(from, across(until) - width), width, instantText(each));
   });
   return {
     key: action,
@@ -126,7 +126,7 @@ function lane(action, instants, since, until) {
   };
 }
 
-function told(each) {
+function instantText(each) {
   if (each.isPending) {
     const age = each.age == null ? "" : ` for ${seconds(each.age)}`;
     return `${each.requested} ${each.state}${age}${each.beat == null ? "" : `, last heartbeat ${seconds(each.beat)} ago`}`;
