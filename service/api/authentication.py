@@ -220,7 +220,8 @@ def _refuse_foreign_host(request: Request) -> None:
     named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
     if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
         raise ForbiddenError(
-            "Without tokens, a request must name a loopback host, and a web page that sends it must be from one.",
+            "Without tokens, a request must name a loopback host, and so must the address of a web page that sends the"
+            " request.",
             hint="Call 127.0.0.1 or localhost, or create a token with `groundskeeper token create`.",
         )
 

@@ -110,8 +110,8 @@ class Caller:
     """The caller of a request. `is_open` is true if no token exists; then any caller on the loopback address has all
     rights. `session` is set if the caller was identified by a browser's cookie.
 
-    The role may hold only for some tables (`Token.tables`). `may` tells whether it holds for all tables and the service
-    itself, `may_on` whether it holds for one table."""
+    The role may hold only for some tables (`Token.tables`). `may` tells whether the role holds for all tables and the
+    service itself, `may_on` whether it holds for one table."""
 
     name: str
     role: Role

@@ -181,8 +181,8 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE, "commit": example_of(_COMMIT)},
     ),
     EventType.JOB_QUEUED: _of_job(
-        "A job was submitted; or an attempt ended and the job will be retried, with the reason in `error`; or the job"
-        " waits from now on until the writers have been stopped, with the instructions in `hand_over`.",
+        "A job was submitted. Or an attempt ended and the job will be retried: `error` has the reason. Or the job waits"
+        " from now on until the writers have been stopped: `hand_over` has the instructions.",
         attempt=0,
         instants=[],
     ),

@@ -155,7 +155,8 @@ class ForecastOut(CostOut):
     """Expected start, end and cost of an active job, from the order of the queue and the durations of ended jobs."""
 
     starts_at: datetime | None = Field(
-        description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
+        description="Expected start of a queued job; null while its group has no ready worker, or the table's writers"
+        " must stop"
     )
     ends_at: datetime | None = Field(description="Expected end of its attempt; null if the start is not known")
     held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if the job is due")

@@ -274,7 +274,7 @@ _TABLES = [
 
 
 OWNER_TEXT = "Who is responsible for the table: a team, a person, an address; for filters, policies and reports"
-TAGS_TEXT = "Keys by which filters, policies and reports select tables, with values, which may be empty"
+TAGS_TEXT = "Keys with values. Filters, policies and reports select tables by them. A value may be empty"
 
 
 class TableIn(Request, json_schema_extra={"examples": _TABLES}):

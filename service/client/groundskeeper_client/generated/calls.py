@@ -800,8 +800,8 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
-    `brief`: About half of the bytes: `problems.items` is empty, `jobs.items` has at most 20 jobs, and each
-    table has its most serious problem and its last 4 jobs
+    `brief`: Shortens the answer to about half of its bytes: `problems.items` is empty, `jobs.items` has at most
+    20 jobs, and each table has its most serious problem and its last 4 jobs
 
     `owner`: Only tables of this owner. May be repeated: any of these owners
 

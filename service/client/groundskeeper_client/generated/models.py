@@ -1785,8 +1785,8 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
-    dead
+    """Age at which a pending plan causes a warning. A job executes the plan if the process that began the plan is
+    proved dead
     """
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
@@ -2013,8 +2013,8 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
-    dead
+    """Age at which a pending plan causes a warning. A job executes the plan if the process that began the plan is
+    proved dead
     """
     limit_bytes: int | UnsetType | None = UNSET
     """Parameter of the job; work beyond the limit is due at once; null: no limit"""
@@ -2510,7 +2510,7 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
+    """Keys with values. Filters, policies and reports select tables by them. A value may be empty"""
     rules: list[str] | UnsetType = UNSET
     """Rules that derive owner and tags from paths below the root: `{team}/*` gives the tag `team`, `{owner}` the
     owner; `*` is one folder, `**` any number. If several rules give the same tag, the first one counts; rules
@@ -2898,7 +2898,7 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     text: str
     """The same in words"""
     starts_at: datetime | None
-    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    """Expected start of a queued job; null while its group has no ready worker, or the table's writers must stop"""
     ends_at: datetime | None
     """Expected end of its attempt; null if the start is not known"""
     held_back_by: HeldBack | None
@@ -3251,7 +3251,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
-    """Why it is not proved that the commit came after the replacement; absent if it is"""
+    """Why it is not proved that the commit came after the replacement; absent if it is proved"""
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
@@ -3276,12 +3276,12 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 
 class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or
-    after a contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer
-    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers
-    would use these files when the rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or
-    the checks after a job have found a damage; `details` describe the damage, and `instant` is the time of the
-    check.
+    `OLD_NUMBER`: a commit seems to come from a writer with an old number of buckets, or without the bucket
+    index. After an expansion, all rows that the commit wrote to a partition lie in the old buckets. After a
+    contraction, some rows lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive, and may
+    still write files. Readers would use these files when the rollback of its write has been archived. `DAMAGE`:
+    a diagnosis, an audit or the checks after a job have found a damage; `details` describe the damage, and
+    `instant` is the time of the check.
     """
 
     STALE_WRITE = "stale-write"
@@ -5869,7 +5869,7 @@ class SessionOut(Model, frozen=True, kw_only=True):
     way: Way
     """How the caller was identified"""
     expires_at: datetime | None
-    """When the session ends, or the token; null: never"""
+    """When the session or the token ends; null: never"""
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
@@ -6415,7 +6415,7 @@ class TableIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
+    """Keys with values. Filters, policies and reports select tables by them. A value may be empty"""
 
 
 class TableOut(Model, frozen=True, kw_only=True):
