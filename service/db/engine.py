@@ -229,8 +229,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
         state = getattr(origin, "sqlstate", None) if code is None else code & 0xFF
         if state in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        # If the driver does not understand an answer, for example the answer of a proxy, it raises an error without a
-        # SQLSTATE, and closes the connection if it has one already.
+        # If the driver does not understand an answer, for example that of a proxy, the driver raises an error without a
+        # SQLSTATE, and closes the connection if there is one already.
         is_lost = getattr(error, "connection_invalidated", False) or (
             type(error) in (DatabaseError, InternalError) and state is None
         )

@@ -51,7 +51,7 @@ SMALL_FILES = Definition(
     Severity.NOTICE,
     "Most files are small",
     "Queries open many files for little data, and listings take longer.",
-    "Cluster the table, which merges them, or let its policy do so (`clustering.small_file_share`).",
+    "Cluster the table, which merges the small files, or let the table's policy do so (`clustering.small_file_share`).",
 )
 
 SMALL_SHARE = 0.5

@@ -184,8 +184,8 @@ _ANY_RARE = _any_rare()
 
 
 def is_any_rare(engine: Engine, now: datetime) -> bool:
-    """Returns whether any table may have a rare fact. In most services no table has one, and this query saves them the
-    nine queries of `rare`."""
+    """Returns whether any table may have a rare fact. In most services no table has such a fact, and this query saves
+    the nine queries of `rare`."""
     return may_find(engine, _ANY_RARE, since=now - 2 * FAILURES_SHOWN_FOR)
 
 

@@ -160,7 +160,7 @@ job_log_lines = sa.Table(
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("logger", sa.String(128), nullable=False),
     sa.Column("message", sa.Text, nullable=False),
-    # Bytes of all lines of the job up to this one, which tell the lines to drop without reading their texts.
+    # Bytes of all lines of the job up to this one. The number shows which lines to drop, without reading their texts.
     sa.Column("bytes_so_far", sa.BigInteger, nullable=False),
 )
 
