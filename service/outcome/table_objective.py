@@ -81,8 +81,8 @@ class TableObjective:
         return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
 
     def waiting(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable | None:
-        """Returns the table with its price if its logs wait, because the table and the waiting tables with a higher
-        price have few enough reads (`of_reads`). After a day no table waits any more."""
+        """Returns the table with its price if its logs may wait, else None. The logs may wait if the table and the
+        waiting tables with a higher price have few enough reads (`of_reads`). After a day no table waits any more."""
         is_shared = self.share is not None and self.settings.read_overhead is not None
         if not is_shared or not self.reaches_overhead(snapshot):
             return None
