@@ -52,8 +52,8 @@ def _count(connection: Connection, worker_ids: list[str]) -> None:
 
 
 def at_end(connection: Connection, job: Job) -> Circumstances:
-    """Returns the circumstances of an attempt that ends now. The number of jobs beside it is the mean of the numbers at
-    its lease and at its end."""
+    """Returns the circumstances of an attempt that ends now. The number of jobs beside the attempt is the mean of the
+    numbers at the lease and at the end."""
     known = {"of_job": job.id, "of_attempt": job.attempt, "of_worker": job.worker_id}
     row = connection.execute(_AT_END, known).one_or_none()
     if row is None or row.jobs_before is None:

@@ -42,7 +42,8 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class Planned(NamedTuple):
-    """A job that could run. `work` is what it would work on; None means the estimate by the last poll of its table."""
+    """A job that could run. `work` is what the job would work on; None means the estimate by the last poll of the
+    table."""
 
     table_id: str
     kind: str

@@ -33,7 +33,7 @@ def hold(connection: Connection, job_id: str, *, until: datetime, because: str |
 
 
 def release(connection: Connection, now: datetime) -> None:
-    """Makes the jobs due that were held back. A job that still has to wait is held back again later."""
+    """Lets all jobs that were held back be leased now. A job that still has to wait is held back again later."""
     is_held_back = sa.and_(schema.JOB_IS_QUEUED, _j.c.held_back.is_not(None))
     connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
 
@@ -78,7 +78,8 @@ def begun_or_locked_out(
 
 
 def make_locked_out_due(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes the queued jobs due that found that the table's lock was held or that its server did not answer."""
+    """Makes queued jobs of the table due whose last attempts found that the lock was held or that its server did not
+    answer."""
     is_locked_out = _j.c.error["type"].as_string().in_(_OF_LOCK)
     is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
     connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))

@@ -142,7 +142,8 @@ def slot_seconds_of_others(
 
 
 def tables_of_next(connection: Connection, now: datetime, group: str, limit: int) -> list[str]:
-    """Returns the tables of the jobs that write them and would be leased next, whether their locks are free or not."""
+    """Looks at the jobs that would be leased next and that write their tables. Returns these tables, whether their
+    locks are free or not."""
     return list(connection.execute(_TABLES_OF_NEXT, {**_due_now(now, group), "most": limit}).scalars())
 
 

@@ -111,8 +111,8 @@ class FleetProcess:
             log.warning("The process for all tables cannot be started: %s", error)
 
     def run(self, function: Callable[Concatenate[Installation, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls the function. It must be importable, and its arguments picklable. If the process ends meanwhile, the
-        function is called once more in a new process.
+        """Calls the function. The function must be importable, and its arguments picklable. If the process ends
+        meanwhile, the function is called once more in a new process.
 
         Raises a GroundskeeperError that the function raises, FleetUnavailableError, or DatabaseUnavailableError.
         """

@@ -79,8 +79,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Decision(Record):
-    """A stored admission. If the next one has the same verdict and code, it is not stored but counted, and `because`
-    gets its figures."""
+    """A stored admission. An admission that repeats the verdict and the code of the last decision is not stored but
+    counted, and `because` gets the new figures."""
 
     kind: JobKind
     verdict: Annotated[Verdict, Spec("`wait`: the job is due, but something blocks it")]

@@ -38,8 +38,8 @@ class TriggerContext:
     objective: TableObjective = field(default_factory=TableObjective)
     # The last completed instant that the last successful job saw, according to its result.
     seen_instant: str | None = None
-    # Whether the job need not wait for a quiet hour. The reason is that it has waited for one for a day, or that it
-    # is already due and waits for other jobs.
+    # Whether the job need not wait for a quiet hour, because it has done so for a day, or because it is already due and
+    # waits for other jobs.
     has_waited: bool = False
     has_flink: bool = False  # Whether Flink is a declared or detected writer, stopped or not.
 
