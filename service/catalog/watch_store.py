@@ -16,7 +16,6 @@ from service.db.documents import Reading, pairs_of, rows_of
 from service.lake import engine_sighting
 from service.lake.engine_sighting import Sighting
 from service.lake.table_lock import PolledLock
-from service.model.table_errors import TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -81,7 +80,7 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
     """Returns a watch. Raises TableNotFoundError. `for_update` locks it, so that two polls of a table are recorded one
     after the other."""
     row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
-    return existing(None if row is None else _watch(row), table_id)
+    return table_store.existing(None if row is None else _watch(row), table_id)
 
 
 def lock(connection: Connection, table_id: str) -> None:
@@ -89,13 +88,6 @@ def lock(connection: Connection, table_id: str) -> None:
     the other. An SQLite database has only one writer at a time anyway."""
     if connection.dialect.name != "sqlite":
         connection.execute(_LOCKED, {"of_table": table_id})
-
-
-def existing(found: Watch | None, table_id: str) -> Watch:
-    """Returns the watch that `OF_TABLE` has read. Raises TableNotFoundError if it is None."""
-    if found is None:
-        raise TableNotFoundError(f"There is no table {table_id}.")
-    return found
 
 
 def polled_lock(connection: Connection, table_id: str) -> PolledLock | None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from service.catalog.registration import Registration
+from service.model.formatting import utc_minute
 from service.policies import freeze_store, pause_store, windows
 from service.policies.freeze import Freeze, lasting
 from service.policies.policy import Pause, Policy
@@ -41,7 +42,7 @@ def delay_of(connection: Connection, job: Job, table: Registration, now: datetim
 def standstill(pause: Pause | None, policy: Policy, now: datetime, frozen: Freeze | None = None) -> AttemptDelay | None:
     if pause:
         return AttemptDelay(
-            now + LOOK_AGAIN, f"the end of the pause of all upkeep, since {_at(pause.since)} by {pause.by}"
+            now + LOOK_AGAIN, f"the end of the pause of all upkeep, since {utc_minute(pause.since)} by {pause.by}"
         )
     if policy.paused:
         return AttemptDelay(now + LOOK_AGAIN, "the end of the pause of this table's upkeep, by its policy")
@@ -50,14 +51,10 @@ def standstill(pause: Pause | None, policy: Policy, now: datetime, frozen: Freez
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         opens_at = windows.opens_at(policy.windows, policy.time_zone, now)
         until = now + LOOK_AGAIN if opens_at is None else min(opens_at, now + LOOK_AGAIN)
-        return AttemptDelay(until, f"{_WINDOW}, at {_at(opens_at) if opens_at else 'an unknown time'}")
+        return AttemptDelay(until, f"{_WINDOW}, at {utc_minute(opens_at) if opens_at else 'an unknown time'}")
     return None
 
 
 def is_window(because: str) -> bool:
     """Returns whether a job is held back by its maintenance windows, not by a pause."""
     return because.startswith(_WINDOW)
-
-
-def _at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -212,10 +212,7 @@ def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: b
 def gb_hours_since(connection: Connection, table_id: str, since: datetime) -> tuple[float, datetime | None]:
     """Returns the GB-hours of the table's attempts that have ended since `since`, and when the first of these ended."""
     ended = _f.c.table_id == table_id, _f.c.ended_at >= since
-    before = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(
-        _f.c.table_id == table_id, _f.c.ended_at < since
-    )
-    earlier = {row.kind: row.most for row in connection.execute(before.group_by(_f.c.kind))}
+    earlier = _totals_before(connection, table_id, since)
     rows = connection.execute(
         sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most"), sa.func.min(_f.c.ended_at).label("first"))
         .where(*ended)
@@ -229,17 +226,20 @@ def gb_hours_of_each(
     connection: Connection, table_id: str, since: datetime, until: datetime
 ) -> list[tuple[datetime, float]]:
     """Returns the ends of the table's attempts in this period, the earliest first, and the GB-hours of each."""
-    is_before = _f.c.table_id == table_id, _f.c.ended_at < until
-    rows = connection.execute(
-        sa.select(_f.c.kind, _f.c.ended_at, _f.c.gb_seconds).where(*is_before, _f.c.ended_at >= since)
-    ).all()
-    earlier = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(*is_before, _f.c.ended_at < since)
-    totals: dict[str, float] = {row.kind: row.most for row in connection.execute(earlier.group_by(_f.c.kind))}
+    in_period = _f.c.table_id == table_id, _f.c.ended_at >= since, _f.c.ended_at < until
+    rows = connection.execute(sa.select(_f.c.kind, _f.c.ended_at, _f.c.gb_seconds).where(*in_period)).all()
+    totals = _totals_before(connection, table_id, since)
     found = []
     for kind, ended_at, total in sorted(rows, key=lambda each: (each.ended_at, each.gb_seconds)):
         found.append((ended_at, (total - totals.get(kind, 0.0)) / 3600))
         totals[kind] = total
     return found
+
+
+def _totals_before(connection: Connection, table_id: str, since: datetime) -> dict[str, float]:
+    query = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most"))
+    rows = connection.execute(query.where(_f.c.table_id == table_id, _f.c.ended_at < since).group_by(_f.c.kind))
+    return {row.kind: row.most for row in rows}
 
 
 def _newest(before: datetime) -> sa.ScalarSelect[int]:

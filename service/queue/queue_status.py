@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, utc_minute
 from service.queue.breaker import Breaker
 from service.queue.job import WITH_WORKER, Job, JobState, mutates
 from service.queue.lock_sighting import LockSighting
@@ -36,7 +36,7 @@ def waits_for(
     if job.state is not JobState.QUEUED:
         return None
     if job.waits_for_writers:
-        until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
+        until = f", until {utc_minute(job.hand_over.deadline)}" if job.hand_over else ""
         return f"the writers to stop{until}"
     writes = mutates(job.kind, dry_run=job.dry_run)
     if writes and lock is not None and lock.is_in_the_way(now):

@@ -12,7 +12,7 @@ from jobs.format.lock_providers import is_provable
 from service.catalog import commit_store, table_store
 from service.delegation import plan_store
 from service.incidents.incident import with_misplaced_rows
-from service.model.formatting import count
+from service.model.formatting import count, utc_minute
 from service.policies import windows
 from service.policies.freeze import lasting, next_start
 from service.policies.precedence import Subject
@@ -232,7 +232,7 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
     """Returns why nothing may start, as a sentence without a full stop; None if jobs may start."""
     if pause:
         why = f" ({pause.reason})" if pause.reason else ""
-        return f"{pause.by} paused all upkeep on {pause.since:%Y-%m-%d %H:%M} UTC{why}"
+        return f"{pause.by} paused all upkeep on {utc_minute(pause.since)}{why}"
     return "the table's policy has paused it" if policy.paused else None
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from jobs.contract import JobKind
 from service.lake.snapshot import Since, TableSnapshot
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, utc_minute
 from service.outcome.table_objective import TableObjective
 from service.policies.settings import Trigger
 from service.scheduling.decision import Run, Skip
@@ -70,7 +70,7 @@ class Timing:
 def by_calendar(calendar: Calendar) -> Timing:
     if calendar.is_due:
         return Timing(True, "its scheduled time has come")
-    when = f"{calendar.next_at:%Y-%m-%d %H:%M} UTC" if calendar.next_at else "never"
+    when = utc_minute(calendar.next_at) if calendar.next_at else "never"
     return Timing(False, f"its next scheduled time is {when}", calendar.next_at, inf)
 
 
