@@ -56,7 +56,8 @@ class Authentication:
         except GroundskeeperError as error:
             has_tried = "authorization" in request.headers or cookie_of(request) is not None
             if isinstance(error, UnauthenticatedError) and has_tried:
-                await asyncio.sleep(self._failures.pause_after(_address(scope), time.monotonic()))
+                address = scope["client"][0] if scope.get("client") else ""
+                await asyncio.sleep(self._failures.pause_after(address, time.monotonic()))
             headers = {"Connection": "close"} if _is_large(request) else {}
             if isinstance(error, UnauthenticatedError) and scope["path"].startswith(DELEGATION_PATH):
                 # Hudi's client sends its credentials only to a server that asks for Basic authentication.
@@ -244,7 +245,3 @@ def _refuse_form(request: Request) -> None:
 def _is_large(request: Request) -> bool:
     length = request.headers.get("content-length", "0")
     return "transfer-encoding" in request.headers or not length.isdigit() or int(length) > _LARGE_BYTES
-
-
-def _address(scope: Scope) -> str:
-    return scope["client"][0] if scope.get("client") else ""

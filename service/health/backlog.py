@@ -14,7 +14,6 @@ from itertools import pairwise
 from service.health.next_step import compact
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
-from service.lake.backlog import Cycle
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.model.formatting import count, duration, size
@@ -91,7 +90,7 @@ def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetim
         return None
     if commits <= (threshold if earlier else WITHOUT_EARLIER * threshold):
         return None
-    most = _most(earlier) if earlier else cycle.low_bytes
+    most = max((each.peak_bytes for each in earlier), default=cycle.low_bytes)
     if not _has_grown(most, cycle.last_bytes):
         return None
     before = (
@@ -121,10 +120,6 @@ def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetim
 
 def _has_grown(first: int, last: int) -> bool:
     return last - first >= LEAST_BYTES and last >= GROWTH * first
-
-
-def _most(cycles: Sequence[Cycle]) -> int:
-    return max(each.peak_bytes for each in cycles)
 
 
 def _sizes(left: Sequence[int]) -> str:

@@ -35,7 +35,7 @@ class FileSlice:
     @property
     def base_path(self) -> str | None:
         """The path of the base file, relative to the table."""
-        return None if self.base_file is None else _join(self.partition_path, self.base_file)
+        return self.base_file and f"{self.partition_path}/{self.base_file}".removeprefix("/")
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,3 @@ def data_files(storage: Storage) -> Iterator[Entry]:
             yield entry
         elif entry.name != META_FOLDER:
             yield from (below for below in storage.list(entry.path, recursive=True) if not below.is_folder)
-
-
-def _join(partition_path: str, name: str) -> str:
-    return f"{partition_path}/{name}" if partition_path else name

@@ -162,7 +162,8 @@ class HandOvers:
             self._notifier.notify()
         skipped = self.pool.busy | set(dropped) | set(given_up)
         for job in waiting:
-            if job.id not in skipped and job.hand_over and not _is_claimed(job.hand_over, now):
+            current = job.hand_over
+            if job.id not in skipped and current and not (current.claimed_until and current.claimed_until > now):
                 self.pool.add(job)
         return HandedOver(tuple(job.id for job in waiting), tuple(given_up))
 
@@ -293,7 +294,3 @@ def _is_over(job: Job, now: datetime) -> bool:
         return False
     grace = _STOP_AT_MOST if job.hand_over.state is HandOverState.STOPPING else timedelta()
     return now >= job.hand_over.deadline + grace
-
-
-def _is_claimed(current: HandOver, now: datetime) -> bool:
-    return current.claimed_until is not None and current.claimed_until > now
