@@ -34,13 +34,9 @@ function picture(before, after, words) {
   );
 }
 
-function centres(number) {
-  return Array.from({ length: number }, (_, bucket) => ((bucket + 0.5) * WIDTH) / number);
-}
+const centres = (number) => Array.from({ length: number }, (_, bucket) => ((bucket + 0.5) * WIDTH) / number);
 
-function curve(from, to) {
-  return `M ${from} 24 C ${from} 52, ${to} 44, ${to} ${HEIGHT - 24}`;
-}
+const curve = (from, to) => `M ${from} 24 C ${from} 52, ${to} 44, ${to} ${HEIGHT - 24}`;
 
 function cell(x, y, bucket, room, kind) {
   const width = Math.min(room * 0.8, 48);

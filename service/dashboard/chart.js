@@ -20,9 +20,7 @@ export function drawing(className, words, ...shapes) {
 
 /** Returns a box from the top to the bottom of a drawing, or over a part of that height. The browser shows `words` when
  * the pointer is on the box. */
-export function box(className, x, width, words, { y = 0, height = HEIGHT } = {}) {
-  return svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
-}
+export const box = (className, x, width, words, { y = 0, height = HEIGHT } = {}) => svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
 
 /** Returns a line that keeps each value until the next one, and the area below the line. Points are [x, share of the
  * height]. */
@@ -95,8 +93,6 @@ export function scale(from, to) {
 }
 
 /** The same numbers as a table, which opens on demand. */
-export function asTable(label, headings, rows) {
-  return h("details", { "data-key": "as table" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, grid(label, headings, rows)));
-}
+export const asTable = (label, headings, rows) => h("details", { "data-key": "as table" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, grid(label, headings, rows)));
 
 const round = (value) => Math.round(value * 100) / 100;

@@ -172,9 +172,7 @@ function afterFrame(action) {
 }
 
 /** Returns only the parameters of the address that the service knows. */
-function known(chosen) {
-  return Object.fromEntries([["brief", "true"], ...[...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]])]);
-}
+const known = (chosen) => Object.fromEntries([["brief", "true"], ...[...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]])]);
 
 function said({ problems: { counts, as_of: asOf }, tables: { matching, total } }, chosen) {
   if (!asOf) return "The problems are being counted";

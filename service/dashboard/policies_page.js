@@ -68,6 +68,4 @@ function cells({ pattern, precedence, settings, tables, table_names: names }) {
   ];
 }
 
-function toPattern(pattern) {
-  return link(address(["policies", pattern], {}), h("code", {}, pattern));
-}
+const toPattern = (pattern) => link(address(["policies", pattern], {}), h("code", {}, pattern));
