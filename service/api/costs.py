@@ -78,7 +78,7 @@ class LearnedCostOut(BaseModel):
 
 @router.reader("GET /cost", "Show what is learned about the cost of jobs, and its error by kind", FleetUnavailableError)
 def get_cost_model(fleet: FleetDep) -> ListOf[LearnedCostOut]:
-    """The model learns from the last 50 000 attempts. After a restart it is the same."""
+    """The model learns from the last 50 000 attempts. A restart does not change the model."""
     return answered(fleet, learned_costs)
 
 

@@ -166,7 +166,7 @@ def start_over(connection: Connection, table_id: str, now: datetime) -> None:
 
 
 class _Row(NamedTuple):
-    """The columns of a watch as JSON has them."""
+    """The columns of a watch, with values as in JSON."""
 
     table_id: str
     next_poll_at: datetime

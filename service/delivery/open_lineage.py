@@ -140,7 +140,7 @@ def run_event(event: Event, namespace: str, facts: Facts) -> dict[str, Any]:
 
 
 def dataset_name(base_path: str) -> tuple[str, str]:
-    """Returns namespace and name of the dataset at a path, as https://openlineage.io/docs/spec/naming has them."""
+    """Returns namespace and name of the dataset at a path, by the rules of https://openlineage.io/docs/spec/naming."""
     parts = urlsplit(base_path)
     scheme = {"s3a": "s3", "s3n": "s3"}.get(parts.scheme, parts.scheme)
     if scheme in ("", "file"):

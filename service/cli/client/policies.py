@@ -165,7 +165,7 @@ def resume(service: Connection, out: Output, *, table: TableOption = None) -> No
 
 
 def own_of_table(effective: Json) -> Json:
-    """Returns the level of the table itself: the members of the effective policy whose source it is."""
+    """Returns the level of the table itself: the members of the effective policy that come from the table."""
     own: Json = {}
     for name, source in effective["sources"].items():
         if source == "table":

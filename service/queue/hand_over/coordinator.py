@@ -1,6 +1,7 @@
 """Coordinates hand-overs: a job that replaces file groups waits until the table's Flink writer has stopped.
 
-An operator stops the writer, or the service does, if the table's owner has registered how to reach the cluster.
+The service stops the writer itself if the table's owner has registered how to reach the cluster. Otherwise an operator
+stops the writer.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from service.queue.job import Job
 
 log = logging.getLogger(__name__)
 
-_STEP_AT_MOST = timedelta(minutes=2)
-"""How long one step claims a job; longer than all calls of the step can take."""
+_CLAIM_TIME = timedelta(minutes=2)
+"""How long one step claims a job. All calls of the step together take less time."""
 
-_STOP_AT_MOST = timedelta(minutes=10)
+_STOP_GRACE = timedelta(minutes=10)
 """How long after the deadline a stop that was already requested may still complete, because the writer stops anyway."""
 
 
@@ -217,7 +218,7 @@ class HandOvers:
                 if flink is None or not policy.is_safe(flink.restart, table):
                     return
                 with writing(self._engine) as connection:
-                    job = store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
+                    job = store.claim(connection, waiting.id, now=now, until=now + _CLAIM_TIME)
                 if job is not None:
                     self._advance(job, table, flink)
             except DatabaseUnavailableError as error:
@@ -292,5 +293,5 @@ def _has_to_wait(connection: Connection, job: Job) -> bool:
 def _is_over(job: Job, now: datetime) -> bool:
     if job.hand_over is None:
         return False
-    grace = _STOP_AT_MOST if job.hand_over.state is HandOverState.STOPPING else timedelta()
+    grace = _STOP_GRACE if job.hand_over.state is HandOverState.STOPPING else timedelta()
     return now >= job.hand_over.deadline + grace

@@ -594,7 +594,7 @@ def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
 def get_cost_model() -> Call[LearnedCostList]:
     """Show what is learned about the cost of jobs, and its error by kind.
 
-    The model learns from the last 50 000 attempts. After a restart it is the same.
+    The model learns from the last 50 000 attempts. A restart does not change the model.
 
     Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
     UnauthenticatedError.
