@@ -79,8 +79,8 @@ class Authentication:
 
 
 class Failures:
-    """The failed authentications of the last minute, by address. The more of them an address has, the later the next
-    one is answered."""
+    """The failed authentications of the last minute, by address. The more failures an address has, the later its next
+    failure is answered."""
 
     FREE = 5
     FIRST_SECONDS = 0.1

@@ -65,7 +65,9 @@ class OpenWindowsOut(Declared, declared=OpenWindows):
 
 
 class CalendarOut(BaseModel):
-    freezes: list[FreezeInCalendar] = Field(description="Freezes: in each one, no automatic job starts on its tables")
+    freezes: list[FreezeInCalendar] = Field(
+        description="Freezes. During a freeze, no automatic job starts on its tables"
+    )
     windows: list[OpenWindowsOut] = Field(
         description="Windows: automatic jobs start only in these. Tables with the same windows share an entry; the "
         "windows of the most tables come first"

@@ -202,7 +202,7 @@ def needs(role: Role, *, of_tables: bool = False) -> Callable[[Request, Caller],
     async def check(request: Request, caller: CallerDep) -> None:
         if caller.may(role):
             return
-        if not caller.may_on_some(role) or not (of_tables or request.path_params.keys() & _OF_TABLE.keys()):
+        if not caller.may_on_some(role) or not (of_tables or request.path_params.keys() & _TABLE_OF_PARAMETER.keys()):
             raise forbidden(caller, role)
         if not of_tables:
             await run_in_threadpool(_check_path, caller, role, request)
@@ -213,19 +213,19 @@ def needs(role: Role, *, of_tables: bool = False) -> Callable[[Request, Caller],
 def _check_path(caller: Caller, role: Role, request: Request) -> None:
     database = request.app.state.context.database
     with reading(database.engine) as connection:
-        for name, table_id_of in _OF_TABLE.items():
+        for name, table_id_of in _TABLE_OF_PARAMETER.items():
             if name in request.path_params:
                 check_role(
                     caller, role, table_store.get(connection, table_id_of(connection, request.path_params[name]))
                 )
 
 
-_OF_TABLE: Mapping[str, Callable[[Connection, str], str]] = {
+_TABLE_OF_PARAMETER: Mapping[str, Callable[[Connection, str], str]] = {
     "table_id": lambda _, table_id: table_id,
     "job_id": lambda connection, job_id: job_store.get(connection, job_id).table_id,
     "incident_id": lambda connection, incident_id: incident_store.get(connection, incident_id).table_id,
 }
-"""For each parameter in paths that belongs to one table: how to find this table."""
+"""Finds the table to which the object in a path belongs, by the name of the path's parameter."""
 
 
 def check_role(caller: Caller, role: Role, table: Registration) -> None:

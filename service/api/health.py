@@ -189,7 +189,8 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
     NotReadyError,
     responses={
         200: {
-            "description": "Metrics; `groundskeeper_database_up` is 0 if those of the database could not be read",
+            "description": "The metrics; `groundskeeper_database_up` is 0 if the metrics of the database could not be"
+            " read",
             "content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}},
         }
     },
@@ -198,7 +199,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
 )
 async def get_metrics(request: Request) -> Response:
     """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. An answer is computed at most once a second;
-    calls get the last one if it is at most two seconds old."""
+    calls get the last answer if it is at most two seconds old."""
     made: asyncio.Future[bytes] | None = await _done(request.app.state.scrapes.latest())
     if made is None:
         raise NotReadyError(_SLOW)

@@ -24,9 +24,9 @@ class CostlyTable:
 
 
 class ReadShare:
-    """The tables of a level of a policy that wait, those with the highest price first; and how often all tables of this
-    level are read. `may_wait` is the share of these reads that may cost more; None until a table of the level was
-    decided about."""
+    """The waiting tables of a level of a policy, those with the highest price first, and the number of reads of all
+    tables of this level. `may_wait` is the share of these reads that may cost more; None before the first decision
+    about a table of the level."""
 
     def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[CostlyTable] = ()) -> None:
         self.level, self.reads_per_day = level, reads_per_day

@@ -24,8 +24,8 @@ may be unknown."""
 @dataclass(frozen=True)
 class TableObjective:
     """The settings, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
-    the job. `work_seconds` has the expected time of a job, for each kind that makes reads cheaper. `share` is about the
-    tables of the level that sets `of_reads`; None if every read of the table has to be cheap."""
+    the job. `work_seconds` has the expected time of a job, for each kind that makes reads cheaper. `share` has the
+    waiting tables and all reads of the level that sets `of_reads`; None if every read of the table has to be cheap."""
 
     settings: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     rates: ReadRates = field(default_factory=ReadRates)
@@ -66,8 +66,7 @@ class TableObjective:
         return gain.paid_per_second(self.age(kind, snapshot, now), work) if gain else 0.0
 
     def is_worth_it(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> bool:
-        """Returns whether the job is worth its work by `least_worth`. After a day a job that saves anything is worth
-        it."""
+        """Returns whether the job is worth its work by `least_worth`. After a day, any gain is enough."""
         least, gain = self.settings.least_worth, self.gain(kind, snapshot)
         if least is None or gain is None or gain.seconds_per_read <= 0:
             return least is None

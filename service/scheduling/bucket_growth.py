@@ -37,18 +37,23 @@ class BucketGrowth(Documented):
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
     bytes_per_day: Annotated[int, Spec("Bytes by which that bucket grows in a day", examples=(64 << 20,))]
     num_buckets: Annotated[int, Spec("Number of buckets", examples=(8,))]
-    needed: Annotated[int, Spec("Number of buckets that is needed next", examples=(16,))]
+    needed: Annotated[int, Spec("The next number of buckets that the table needs", examples=(16,))]
     needed_at: Annotated[
         datetime | None, Spec("When the largest bucket reaches its limit; null if that will take years")
     ]
     in_90_days: Annotated[int, Spec("Number of buckets that is needed in 90 days", examples=(32,))]
-    factor: Annotated[int, Spec("Factor of an expansion that lasts for 90 days; 1 if none is needed", examples=(4,))]
+    factor: Annotated[
+        int, Spec("Factor of an expansion that lasts for 90 days; 1 if no expansion is needed", examples=(4,))
+    ]
     quiet_at: Annotated[
         datetime | None,
-        Spec("Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"),
+        Spec(
+            "The best time for an expansion: the present or next maintenance window or quiet hour; null if no expansion"
+            " is needed"
+        ),
     ]
     text: Annotated[str, Spec("The same in words", examples=("needs 16 buckets by 3 March; 32 in 90 days",))]
-    time_zone: Annotated[str, Spec("The policy's time zone, which the times in the text have", examples=("UTC",))]
+    time_zone: Annotated[str, Spec("The policy's time zone, in which the text gives times", examples=("UTC",))]
 
     def grown(self, size: float) -> float:
         """Returns how many bytes a bucket of this size has in 90 days."""

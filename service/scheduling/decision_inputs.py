@@ -237,7 +237,7 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
 
 
 def frozen_by(freezes: Sequence[Freeze], table: Subject, now: datetime) -> Wait | None:
-    """Returns the wait for the end of a freeze of the table; None if none lasts."""
+    """Returns the wait for the end of a freeze of the table; None if the table is not frozen now."""
     found = lasting(freezes, table, now)
     return Wait("frozen", str(found), found.ends_at) if found else None
 
@@ -256,7 +256,7 @@ def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
 
 
 def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) -> dict[str, int]:
-    """Returns the splits of no use; reads nothing if none is due."""
+    """Returns the splits of no use. Reads nothing if no split is due."""
     settings = policy.bucket_resize
     largest = max((each.largest_range_bytes for each in snapshot.partitions), default=0)
     if settings.mode is Mode.OFF or largest <= settings.split_bytes:

@@ -246,7 +246,8 @@ def change_tables(body: ChangeTablesBody) -> Call[BulkOut]:
     """Do the same with many tables.
 
     Each table is changed in a separate transaction, so that a refusal of one does not affect the others. A
-    repeated call changes nothing more; if a job is still active, it is refused as `job-conflict`.
+    repeated call changes nothing more. A job that is still active from the first call is not submitted again,
+    but refused as `job-conflict`.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -731,7 +732,7 @@ def get_metrics() -> Call[str]:
     """Show the metrics in the text format of Prometheus.
 
     Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. An answer is computed at most once a
-    second; calls get the last one if it is at most two seconds old.
+    second; calls get the last answer if it is at most two seconds old.
 
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """

@@ -1330,7 +1330,7 @@ class BulkProblem(Model, frozen=True, kw_only=True):
 
 class CalendarOut(Model, frozen=True, kw_only=True):
     freezes: list[FreezeInCalendar]
-    """Freezes: in each one, no automatic job starts on its tables"""
+    """Freezes. During a freeze, no automatic job starts on its tables"""
     windows: list[OpenWindowsOut]
     """Windows: automatic jobs start only in these. Tables with the same windows share an entry; the windows of the
     most tables come first
@@ -3064,19 +3064,21 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     num_buckets: int
     """Number of buckets"""
     needed: int
-    """Number of buckets that is needed next"""
+    """The next number of buckets that the table needs"""
     needed_at: datetime | None
     """When the largest bucket reaches its limit; null if that will take years"""
     in_90_days: int
     """Number of buckets that is needed in 90 days"""
     factor: int
-    """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
+    """Factor of an expansion that lasts for 90 days; 1 if no expansion is needed"""
     quiet_at: datetime | None
-    """Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"""
+    """The best time for an expansion: the present or next maintenance window or quiet hour; null if no expansion
+    is needed
+    """
     text: str
     """The same in words"""
     time_zone: str
-    """The policy's time zone, which the times in the text have"""
+    """The policy's time zone, in which the text gives times"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
@@ -6014,7 +6016,7 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     nothing is known
     """
     kept: float | None
-    """Share of the time for which objectives were kept, of all tables with one; null if there are none"""
+    """Share of the time for which objectives were kept, of all tables with an objective; null without such tables"""
     longest_wait: float | None
     """Longest time for which a due job waited for a slot, in seconds; null if it is not known"""
     kinds: list[KindOutcomeOut]
