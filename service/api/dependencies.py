@@ -84,8 +84,8 @@ Simulator = Callable[[Edit, Period], WhatIf]
 class AppContext:
     """The objects and settings that the calls of the API use. `service.runtime.composition` makes them. `guard` knows
     which addresses webhooks may have. `identity` is None without an OpenID provider. `simulator` is None if simulations
-    run in this process. `catalogs` are those of the settings. `fleet` computes answers about all tables; if it is None,
-    they are computed in this process."""
+    run in this process. `catalogs` are the catalogs in the settings. `fleet` computes answers about all tables. If
+    `fleet` is None, this process computes these answers."""
 
     database: Database
     lake: LakeAccess

@@ -223,9 +223,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE},
     ),
     EventType.TABLE_INCIDENT_OPENED: Entry(
-        "A fault was found on a table. A commit wrote to file groups that had been replaced (`stale-write`), or with "
-        "an old number of buckets (`old-number`), and readers do not see its rows. Or a write was fenced whose files "
-        "may reappear (`late-files`).",
+        "A fault was found on a table. A commit wrote to file groups that had been replaced (`stale-write`), or with an"
+        " old number of buckets (`old-number`), and readers do not see its rows. Or a write was fenced, and its files"
+        " may reappear (`late-files`).",
         document_of(table=_TABLE, incident=_INCIDENT),
         {"table": _A_TABLE, "incident": _AN_INCIDENT},
     ),

@@ -129,7 +129,8 @@ class BrokenLockOut(BaseModel):
     )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
-        description="Jobs that waited for the lock. Queued ones are due now", examples=[["job_4be1c0d2f6a89b37"]]
+        description="Jobs that waited for the lock. Those that are queued are due now",
+        examples=[["job_4be1c0d2f6a89b37"]],
     )
 
 

@@ -69,7 +69,7 @@ class TableRows(BaseModel):
 
 
 class ProblemGroupOut(Shown, declared=ProblemGroup):
-    """Problems of several objects with one cause."""
+    """Problems that have one cause, although they may be about several objects."""
 
 
 class ProblemsNow(BaseModel):

@@ -136,8 +136,8 @@ def _at_intervals(
 
 
 def prune(connection: Connection, before: datetime, limit: int, *, now: datetime) -> int:
-    """Deletes up to `limit` samples that are older than `before`, or for whose step the time of keeping is over.
-    Returns how many were deleted."""
+    """Deletes up to `limit` samples that are older than `before`, or older than samples of their step are kept. Returns
+    how many were deleted."""
     ends = [(step, max(before, _begin(now - kept, slot))) for step, kept, slot in _STEPS_KEPT] + [(_DAY, before)]
     deleted = 0
     for step, end in ends:

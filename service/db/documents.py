@@ -32,8 +32,8 @@ _COMMA: Any = sa.literal_column("','", sa.Text())
 
 class Documents(Generic[T]):
     """Reads rows of a table as instances of `kind`, a dataclass whose fields have the names of columns. If a field has
-    a default, null becomes this default. Methods that read raise ValueError for a value whose type is not the
-    field's."""
+    a default, null becomes this default. Methods that read raise ValueError for a value that does not have the type of
+    its field."""
 
     def __init__(self, kind: type[T], table: sa.Table) -> None:
         self._table = table
@@ -90,7 +90,7 @@ class Reading(Generic[T]):
         return self.decode(connection.execute(self.statement, given).scalar_one_or_none())
 
     def then(self, change: Callable[[T], S]) -> Reading[S]:
-        """Returns a reading whose result is this one's result, changed by `change`."""
+        """Returns a reading with the result of this reading, changed by `change`."""
         return Reading(self.statement, lambda found: change(self.decode(found)))
 
 

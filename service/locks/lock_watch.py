@@ -66,7 +66,7 @@ class LocksChecked:
     begun: int = 0
 
     def __bool__(self) -> bool:
-        """Returns whether a lock is watched. If none is watched, the next round may wait (`runtime.process.Tick`)."""
+        """Returns whether a lock is watched. If not, the next round may wait (`service.runtime.ticks.Tick`)."""
         return self.watched > 0
 
     def __str__(self) -> str:

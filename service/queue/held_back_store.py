@@ -78,7 +78,7 @@ def begun_or_locked_out(
 
 
 def make_locked_out_due(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes queued jobs of the table due whose last attempts found that the lock was held or that its server did not
+    """Makes the table's queued jobs due if their last attempts found that the lock was held or that its server did not
     answer."""
     is_locked_out = _j.c.error["type"].as_string().in_(_OF_LOCK)
     is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)

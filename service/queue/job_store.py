@@ -180,8 +180,8 @@ _RENEW = (
 
 
 def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
-    """Counts the queued jobs of this group and priority that have a worth. Returns the number of those with a higher
-    worth than this one, and the number of all."""
+    """Counts the queued jobs of this group and priority that have a worth. Returns how many have a higher worth than
+    `worth`, and how many there are."""
     is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
     found = connection.execute(
         sa.select(is_better, sa.func.count()).where(

@@ -50,7 +50,8 @@ class SharedBudget:
 
     def overspent(self, member: str, of_today: float, before: float) -> str | None:
         """Returns a clause if the budget is spent; None otherwise. `of_today` is what jobs have taken today, in hours.
-        `before` is what they took in the `carry_over_days` before, whose rest may be spent today."""
+        `before` is what jobs took in the last `carry_over_days` before today. The unspent rest of these days may be
+        spent today."""
         allowed = self.settings[member] + max(0.0, self.carry_over_days * self.settings[member] - before)
         if of_today < allowed:
             return None

@@ -87,8 +87,7 @@ def _starts(
     edit: PatternPolicy | str,
     costs: Costs,
 ) -> Sequence[Decision]:
-    """Returns the jobs that would start after the edit, which is a new policy, or the pattern whose policy is
-    deleted."""
+    """Returns the jobs that would start after the edit: a new policy, or the deletion of a pattern's policy."""
     starts: Sequence[Decision] = ()
     try:
         with writing(database.engine) as connection:

@@ -40,8 +40,8 @@ _COMPARED_AFTER, _KEPT_AFTER = timedelta(hours=6), timedelta(days=7)
 # For this long after advice was taken back or dismissed, nothing is advised, so that settings do not go to and fro.
 _REST = timedelta(days=30)
 
-# At most this many commits are read, which takes about 0.4 s of a core. Commits of table services, and those of a day
-# before the period, count too.
+# At most this many commits are read, which takes about 0.4 s of a core. The limit also counts commits of table
+# services, and the commits of one day before the period.
 _MOST_READ = 2 * MOST_COMMITS
 
 log = logging.getLogger(__name__)

@@ -109,7 +109,7 @@ class HandedOver:
     given_up: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Returns whether a job waits. If none waits, the next round may come later (`runtime.process.Tick`)."""
+        """Returns whether a job waits. If not, the next round may come later (`service.runtime.ticks.Tick`)."""
         return bool(self.waiting)
 
     def __str__(self) -> str:

@@ -554,7 +554,7 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
-    """Jobs that waited for the lock. Queued ones are due now"""
+    """Jobs that waited for the lock. Those that are queued are due now"""
 
 
 class BucketContractionIn(Model, frozen=True, kw_only=True):
@@ -5085,7 +5085,7 @@ class ProblemExample(Model, frozen=True, kw_only=True):
 
 
 class ProblemGroupOut(Model, frozen=True, kw_only=True):
-    """Problems of several objects with one cause."""
+    """Problems that have one cause, although they may be about several objects."""
 
     kinds: list[ProblemKind]
     """Kinds of the group's problems, by which `GET /v1/problems` lists them"""
@@ -5506,7 +5506,7 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     split_bytes: int | UnsetType = UNSET
     """Parameter of the job"""
     merge_bytes: int | UnsetType = UNSET
-    """Parameter of the job; 0: none is merged"""
+    """Parameter of the job; 0: no bucket is merged"""
     min_buckets: int | UnsetType = UNSET
     """Minimum number of buckets of a partition"""
     max_buckets: int | UnsetType = UNSET
