@@ -67,8 +67,8 @@ class AuditEntry(Record):
     repeats: Annotated[
         int,
         Spec(
-            "Calls of the same caller that were refused within the minute after this one and got no separate entry;"
-            " rounded down to a power of two",
+            "Number of further calls of the same caller that were refused within the minute after this one. These calls"
+            " have no entries of their own. The number is rounded down to a power of two",
             examples=(0,),
         ),
     ] = 0

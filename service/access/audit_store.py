@@ -38,8 +38,7 @@ def lock(connection: Connection, object_type: str, object_id: str) -> None:
 
 
 def set_outcome(connection: Connection, entry_id: int, status: int, problem: str | None) -> bool:
-    """Adds the outcome to an entry. Returns whether the entry exists; if its transaction was rolled back, it does
-    not."""
+    """Adds the outcome to an entry. Returns False if the entry is missing because its transaction was rolled back."""
     written = connection.execute(_a.update().where(_a.c.id == entry_id).values(status=status, problem=problem))
     return bool(written.rowcount)
 

@@ -15,7 +15,7 @@ from service.model.record import Record
 @dataclass(frozen=True)
 class Session(Record):
     """A stored session; `digest` is the hex SHA-256 of its secret. The session has the rights of its token, and ends
-    with it."""
+    when that token ends."""
 
     id: str
     token_id: str

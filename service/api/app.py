@@ -53,7 +53,7 @@ from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
-from service.api.held_calls import JobWaits
+from service.api.open_calls import JobWaits
 from service.api.problems import ProblemDocument
 from service.api.request_ids import RequestIds
 from service.api.statuses import document_common
@@ -71,8 +71,8 @@ Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables
    `GET /v1/tables/{table_id}/decisions` shows what it decided, and why.
 
 Every error is a problem document (RFC 9457) with a `type`, a `detail` with the reason and a `hint` with the remedy.
-Each answer has a header `X-Request-Id`, which the log and the audit trail of the service have too: the id in the
-request's header, if that has up to 128 letters, digits and `._:/+=@-`, or else a new one.
+Each answer has a header `X-Request-Id` with the id of the request; the service's log and audit trail have the same id.
+A request may bring its own id in this header, of up to 128 letters, digits and `._:/+=@-`. Otherwise the id is new.
 """
 
 _TAGS = [

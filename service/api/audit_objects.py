@@ -99,22 +99,6 @@ def _table_lock(connection: Connection, _: SecretCipher, table_id: str) -> tuple
     return table_store.get(connection, table_id).name, None
 
 
-def _policy(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str | None, Any]:
-    return pattern, as_members(PatternPolicyOut.of(store.get(connection, pattern)))
-
-
-def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None, Any]:
-    return None, as_members(PauseOut.of(pause_store.pause_of(connection)))
-
-
-def _freeze(connection: Connection, _: SecretCipher, name: str) -> tuple[str | None, Any]:
-    return name, freeze_store.get(connection, name)
-
-
-def _shadow(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str | None, Any]:
-    return pattern, shadow_store.get(connection, pattern)
-
-
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
     webhook = webhook_store.get(connection, webhook_id)
     # Members about deliveries are left out, because they change without a call. The path of the URL may be a
@@ -132,10 +116,6 @@ def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tu
     members = {each: shown[each] for each in (*NotificationIn.model_fields, "snoozed_until", "snoozed_because")}
     # The digest shows that a secret has changed, but does not reveal it.
     return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
-
-
-def _acknowledgement(connection: Connection, _: SecretCipher, problem_id: str) -> tuple[str | None, Any]:
-    return None, acknowledgement_store.find(connection, problem_id)
 
 
 def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
@@ -165,17 +145,17 @@ _OF_MODELS: dict[str, Reader] = {
     "table": _table,
     "table-policy": _table_policy,
     "table-lock": _table_lock,
-    "policy": _policy,
-    "pause": _pause,
+    "policy": lambda connection, _, pattern: (pattern, as_members(PatternPolicyOut.of(store.get(connection, pattern)))),
+    "pause": lambda connection, _, __: (None, as_members(PauseOut.of(pause_store.pause_of(connection)))),
     "webhook": _webhook,
     "notification": _notification,
     "job": _job,
 }
 _READERS: dict[str, Reader] = {
-    "freeze": _freeze,
-    "policy-shadow": _shadow,
+    "freeze": lambda connection, _, name: (name, freeze_store.get(connection, name)),
+    "policy-shadow": lambda connection, _, pattern: (pattern, shadow_store.get(connection, pattern)),
     "consumer": _consumer,
-    "acknowledgement": _acknowledgement,
+    "acknowledgement": lambda connection, _, problem: (None, acknowledgement_store.find(connection, problem)),
     "incident": _incident,
     "delivery": _delivery,
 }

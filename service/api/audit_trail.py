@@ -37,7 +37,7 @@ _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 class CallRecord:
     """The entry of one call. The first transaction that the call commits adds the entry
     (`service.db.audit_record.Recorder`). The entry has the object as it was at the beginning and the end of the
-    transaction. At that time the outcome of the call is not known, so the entry says that the call has succeeded."""
+    transaction. At the commit the outcome of the call is not known, so the entry says that the call has succeeded."""
 
     def __init__(self, database: Database, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
         self._database = database

@@ -56,7 +56,8 @@ class Authentication:
         except GroundskeeperError as error:
             has_tried = "authorization" in request.headers or cookie_of(request) is not None
             if isinstance(error, UnauthenticatedError) and has_tried:
-                await asyncio.sleep(self._failures.pause_after(_address(scope), time.monotonic()))
+                address = scope["client"][0] if scope.get("client") else ""
+                await asyncio.sleep(self._failures.pause_after(address, time.monotonic()))
             headers = {"Connection": "close"} if _is_large(request) else {}
             if isinstance(error, UnauthenticatedError) and scope["path"].startswith(DELEGATION_PATH):
                 # Hudi's client sends its credentials only to a server that asks for Basic authentication.
@@ -66,7 +67,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     async def _caller(self, request: Request) -> Caller:
-        """Identifies most callers without a read, which would need a thread."""
+        """Identifies most callers without reading the database, because a read would need a thread."""
         identify = partial(_identify, request, self._database, self._exposure, self._identity, self._tokens)
         try:
             return identify(reads=False)
@@ -78,7 +79,8 @@ class Authentication:
 
 
 class Failures:
-    """The failed authentications of the last minute, by address. Each further one of an address is answered later."""
+    """The failed authentications of the last minute, by address. The more failures an address has, the later its next
+    failure is answered."""
 
     FREE = 5
     FIRST_SECONDS = 0.1
@@ -109,8 +111,8 @@ def _identify(
     *,
     reads: bool,
 ) -> Caller:
-    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token, and
-    NotKnownError if it may not read but would have to."""
+    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token. Raises
+    NotKnownError if `reads` is False and the database would have to be read."""
     if exposure.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
         return _writer(request, exposure.callback_key)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
@@ -219,7 +221,8 @@ def _refuse_foreign_host(request: Request) -> None:
     named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
     if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
         raise ForbiddenError(
-            "Without tokens, a request must name a loopback host, and a web page that sends it must be from one.",
+            "Without tokens, a request must name a loopback host, and so must the address of a web page that sends the"
+            " request.",
             hint="Call 127.0.0.1 or localhost, or create a token with `groundskeeper token create`.",
         )
 
@@ -242,7 +245,3 @@ def _refuse_form(request: Request) -> None:
 def _is_large(request: Request) -> bool:
     length = request.headers.get("content-length", "0")
     return "transfer-encoding" in request.headers or not length.isdigit() or int(length) > _LARGE_BYTES
-
-
-def _address(scope: Scope) -> str:
-    return scope["client"][0] if scope.get("client") else ""

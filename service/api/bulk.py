@@ -161,7 +161,8 @@ def change_tables(
     caller: CallerDep,
 ) -> BulkOut:
     """Each table is changed in a separate transaction, so that a refusal of one does not affect the others. A repeated
-    call changes nothing more; if a job is still active, it is refused as `job-conflict`."""
+    call changes nothing more. A job that is still active from the first call is not submitted again, but refused as
+    `job-conflict`."""
 
     def paused(table_id: str, *, is_paused: bool) -> _Change:
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))

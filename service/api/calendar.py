@@ -17,7 +17,7 @@ from service.api.structs import made, struct_of
 from service.db.engine import reading
 from service.model.errors import ParamsInvalidError
 from service.policies import calendar
-from service.policies.calendar import HeldTables, OpenWindows
+from service.policies.calendar import FrozenTables, OpenWindows
 
 router = Routes(prefix="/v1/calendar", tags=["policies"])
 
@@ -39,9 +39,9 @@ class FreezeInCalendar(BaseModel):
     )
 
     @classmethod
-    def of(cls, held: HeldTables) -> FreezeInCalendar:
-        names = list(held.names[:_MOST_NAMES])
-        return struct_of(cls)(freeze=FreezeOut.of(held.freeze), tables=len(held.names), table_names=names)
+    def of(cls, frozen: FrozenTables) -> FreezeInCalendar:
+        names = list(frozen.names[:_MOST_NAMES])
+        return struct_of(cls)(freeze=FreezeOut.of(frozen.freeze), tables=len(frozen.names), table_names=names)
 
 
 class OpenWindowsOut(Declared, declared=OpenWindows):
@@ -65,7 +65,9 @@ class OpenWindowsOut(Declared, declared=OpenWindows):
 
 
 class CalendarOut(BaseModel):
-    freezes: list[FreezeInCalendar] = Field(description="Freezes: in each one, no automatic job starts on its tables")
+    freezes: list[FreezeInCalendar] = Field(
+        description="Freezes. During a freeze, no automatic job starts on its tables"
+    )
     windows: list[OpenWindowsOut] = Field(
         description="Windows: automatic jobs start only in these. Tables with the same windows share an entry; the "
         "windows of the most tables come first"

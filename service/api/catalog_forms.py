@@ -34,9 +34,9 @@ _MEMBERS = {
 
 
 class CatalogIn(Request):
-    """A catalog, and what to do with its tables. `address` is `glue://glue.eu-central-1.amazonaws.com`, with the id of
-    another account as its path; `thrift://host:9083`, several with commas; `https://host` of a Unity Catalog server; or
-    a URL of SQLAlchemy."""
+    """A catalog, and what to do with its tables. The form of `address` depends on the kind. Glue:
+    `glue://glue.eu-central-1.amazonaws.com`, with the id of another account as its path. Hive: `thrift://host:9083`, or
+    several such addresses, separated by commas. Unity Catalog: `https://host`. A database: a URL of SQLAlchemy."""
 
     name: Annotated[str, StringConstraints(max_length=63, pattern=NAME)]
     kind: CatalogKind

@@ -39,10 +39,13 @@ class ConsumerIn(Request):
 
 
 class ConsumerOut(Declared, declared=Consumer):
-    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
+    """A consumer. Cleaning and archival keep the files that the consumer has yet to read, unless its last report is too
+    old."""
 
     created_at: datetime
-    expires_at: datetime = Field(description="When files are no longer kept for the consumer, unless it reports before")
+    expires_at: datetime = Field(
+        description="Time after which no files are kept for the consumer, unless it reports earlier"
+    )
     stale: bool = Field(description="Whether its last report is so old that no files are kept for it", examples=[False])
 
     @classmethod

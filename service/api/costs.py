@@ -38,8 +38,8 @@ class LearnedAmountOut(BaseModel):
         description="Factor by which a job takes more while its worker runs another one", examples=[1.4]
     )
     error_on_other_tables: float | None = Field(
-        description="Median error for tables that the model does not know, as a share of what an attempt took: "
-        "measured by leaving out one half of the tables at a time; null if too few are known",
+        description="Median error for tables that the model does not know, as a share of what an attempt took. To"
+        " measure the error, one half of the tables at a time is left out. Null if too few tables are known",
         examples=[0.12],
     )
     error_on_known_tables: float | None = Field(
@@ -78,7 +78,7 @@ class LearnedCostOut(BaseModel):
 
 @router.reader("GET /cost", "Show what is learned about the cost of jobs, and its error by kind", FleetUnavailableError)
 def get_cost_model(fleet: FleetDep) -> ListOf[LearnedCostOut]:
-    """The model learns from the last 50 000 attempts. After a restart it is the same."""
+    """The model learns from the last 50 000 attempts. A restart does not change the model."""
     return answered(fleet, learned_costs)
 
 

@@ -39,8 +39,8 @@ class DecisionOut(Shown, declared=Decision):
     job_id: str | None
     cost: CostOut | None = Field(
         None,
-        description="Expected cost of the job. Only in a current decision about a job that is due, if such jobs have "
-        "ended before",
+        description="Expected cost of the job. Null unless the decision is current, the job is due, and such jobs have"
+        " ended before",
     )
 
     @classmethod

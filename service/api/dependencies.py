@@ -84,8 +84,8 @@ Simulator = Callable[[Edit, Period], WhatIf]
 class AppContext:
     """The objects and settings that the calls of the API use. `service.runtime.composition` makes them. `guard` knows
     which addresses webhooks may have. `identity` is None without an OpenID provider. `simulator` is None if simulations
-    run in this process. `catalogs` are those of the settings. `fleet` computes answers about all tables; if it is None,
-    they are computed in this process."""
+    run in this process. `catalogs` are the catalogs in the settings. `fleet` computes answers about all tables. If
+    `fleet` is None, this process computes these answers."""
 
     database: Database
     lake: LakeAccess
@@ -110,8 +110,8 @@ class Caller:
     """The caller of a request. `is_open` is true if no token exists; then any caller on the loopback address has all
     rights. `session` is set if the caller was identified by a browser's cookie.
 
-    The role may hold only for some tables (`Token.tables`). `may` tells whether it holds for all tables and the service
-    itself, `may_on` whether it holds for one table."""
+    The role may hold only for some tables (`Token.tables`). `may` tells whether the role holds for all tables and the
+    service itself, `may_on` whether it holds for one table."""
 
     name: str
     role: Role
@@ -147,16 +147,16 @@ class Caller:
         return self.token.tables if self.token else None
 
     def roots(self, lake: LakeAccess) -> tuple[str, ...] | None:
-        """Returns the allowed locations of tables; None means any. Without the setting, any location is allowed only if
-        no token exists, so that only callers on the loopback address get in."""
+        """Returns the allowed locations of tables; None means any. Without the setting, any location is allowed, but
+        only while no token exists, because then all callers are on the loopback address."""
         if lake.permissions.roots is not None:
             return lake.permissions.roots
         return None if self.is_open else ()
 
 
 def _part(name: str) -> Callable[[Request], Awaitable[object]]:
-    # Dependencies that only read memory are async, because each of the several in a call would else need a thread of
-    # the pool.
+    # Dependencies that only read memory are async. Otherwise each of them would need a thread of the pool, and a call
+    # has several.
     async def part_of(request: Request) -> object:
         return getattr(request.app.state.context, name)
 
@@ -202,7 +202,7 @@ def needs(role: Role, *, of_tables: bool = False) -> Callable[[Request, Caller],
     async def check(request: Request, caller: CallerDep) -> None:
         if caller.may(role):
             return
-        if not caller.may_on_some(role) or not (of_tables or request.path_params.keys() & _OF_TABLE.keys()):
+        if not caller.may_on_some(role) or not (of_tables or request.path_params.keys() & _TABLE_OF_PARAMETER.keys()):
             raise forbidden(caller, role)
         if not of_tables:
             await run_in_threadpool(_check_path, caller, role, request)
@@ -213,19 +213,19 @@ def needs(role: Role, *, of_tables: bool = False) -> Callable[[Request, Caller],
 def _check_path(caller: Caller, role: Role, request: Request) -> None:
     database = request.app.state.context.database
     with reading(database.engine) as connection:
-        for name, table_id_of in _OF_TABLE.items():
+        for name, table_id_of in _TABLE_OF_PARAMETER.items():
             if name in request.path_params:
                 check_role(
                     caller, role, table_store.get(connection, table_id_of(connection, request.path_params[name]))
                 )
 
 
-_OF_TABLE: Mapping[str, Callable[[Connection, str], str]] = {
+_TABLE_OF_PARAMETER: Mapping[str, Callable[[Connection, str], str]] = {
     "table_id": lambda _, table_id: table_id,
     "job_id": lambda connection, job_id: job_store.get(connection, job_id).table_id,
     "incident_id": lambda connection, incident_id: incident_store.get(connection, incident_id).table_id,
 }
-"""For each parameter in paths that belongs to one table: how to find this table."""
+"""Finds the table to which the object in a path belongs, by the name of the path's parameter."""
 
 
 def check_role(caller: Caller, role: Role, table: Registration) -> None:

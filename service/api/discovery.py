@@ -40,7 +40,7 @@ from service.model import table_errors
 from service.model.errors import GroundskeeperError
 from service.observation.lake_access import LakeAccess
 from service.registration import discovery, path_rules
-from service.registration.discovery import Glance
+from service.registration.discovery import TableSummary
 from service.registration.path_rules import Given, PathRule
 
 router = Routes(prefix="/v1", tags=["tables"])
@@ -92,7 +92,8 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
         100,
         ge=1,
         le=500,
-        description="Most tables that this call looks at or registers, besides registered ones",
+        description="Maximum number of tables that this call examines or registers. Tables that are already registered"
+        " do not count",
     )
     lock: LockIn = Field(
         default_factory=lambda: LockIn.model_validate({}), description="The lock that the writers of all tables take"
@@ -165,20 +166,20 @@ class FoundTable(BaseModel):
 
     @classmethod
     def known(
-        cls, base_path: str, gets: Given, table_id: str, seen: Glance | None = None, *, is_new: bool = False
+        cls, base_path: str, gets: Given, table_id: str, seen: TableSummary | None = None, *, is_new: bool = False
     ) -> FoundTable:
         members = {"state": FoundState.REGISTERED, "table_id": table_id, "is_new": is_new, "reason": None}
         return cls._of(base_path, gets, seen, **members)
 
     @classmethod
     def unknown(
-        cls, base_path: str, gets: Given, seen: Glance | None, error: GroundskeeperError | None = None
+        cls, base_path: str, gets: Given, seen: TableSummary | None, error: GroundskeeperError | None = None
     ) -> FoundTable:
         state, reason = (FoundState.REFUSED, ReasonOut.of(error)) if error else (FoundState.CAN_BE_REGISTERED, None)
         return cls._of(base_path, gets, seen, state=state, table_id=None, is_new=False, reason=reason)
 
     @classmethod
-    def _of(cls, base_path: str, gets: Given, seen: Glance | None, **members: Any) -> FoundTable:
+    def _of(cls, base_path: str, gets: Given, seen: TableSummary | None, **members: Any) -> FoundTable:
         of_table = vars(seen) if seen else dict.fromkeys(("name", "table_type", "table_version"))
         return made(cls, None, base_path=base_path, owner=gets.owner, tags=gets.tags, **of_table, **members)
 
@@ -249,7 +250,7 @@ def _new(
     seen = None
     try:
         seen = lake.readers.run(
-            discovery.glance,
+            discovery.summary_of,
             base_path,
             storage_options=lake.storage_options,
             allowed_roots=caller.roots(lake),

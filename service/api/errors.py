@@ -29,7 +29,7 @@ class ChangedMeanwhileError(GroundskeeperError):
     why = (
         "The header If-Match names a state that is not the present one, or If-None-Match expects that the object does"
         " not exist. Another caller has changed, deleted or created the object after you read it, and your update would"
-        " undo this unnoticed. Nothing was changed."
+        " undo that change without notice. Nothing was changed."
     )
     example = 'The object\'s state is "3fa1b2c4d5e60718" now.'
     example_members: ClassVar[Mapping[str, Any]] = {"etag": '"3fa1b2c4d5e60718"'}

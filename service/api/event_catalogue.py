@@ -181,8 +181,8 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE, "commit": example_of(_COMMIT)},
     ),
     EventType.JOB_QUEUED: _of_job(
-        "A job was submitted; or an attempt ended and the job will be retried, with the reason in `error`; or the job"
-        " waits from now on until the writers have been stopped, with the instructions in `hand_over`.",
+        "A job was submitted. Or an attempt ended and the job will be retried: `error` has the reason. Or the job waits"
+        " from now on until the writers have been stopped: `hand_over` has the instructions.",
         attempt=0,
         instants=[],
     ),
@@ -223,9 +223,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE},
     ),
     EventType.TABLE_INCIDENT_OPENED: Entry(
-        "A fault was found on a table. A commit wrote to file groups that had been replaced (`stale-write`), or with "
-        "an old number of buckets (`old-number`), and readers do not see its rows. Or a write was fenced whose files "
-        "may reappear (`late-files`).",
+        "A fault was found on a table. A commit wrote to file groups that had been replaced (`stale-write`), or with an"
+        " old number of buckets (`old-number`), and readers do not see its rows. Or a write was fenced, and its files"
+        " may reappear (`late-files`).",
         document_of(table=_TABLE, incident=_INCIDENT),
         {"table": _A_TABLE, "incident": _AN_INCIDENT},
     ),
@@ -265,7 +265,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE, "problem": _AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
     ),
     EventType.PROBLEM_RESOLVED: Entry(
-        "A problem has ended after `problem.opened`: two checks in a row have not found it.",
+        "A problem that `problem.opened` reported has ended: two checks in a row have not found it.",
         _OF_PROBLEM,
         {
             "table": _A_TABLE,

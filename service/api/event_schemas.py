@@ -24,7 +24,7 @@ class CloudEvent(TypedDict):
     sequence: Annotated[
         str,
         Field(
-            description="Position of the event: as texts, positions sort in the order of the events",
+            description="Position of the event. If positions are sorted as texts, they are in the order of the events",
             examples=["00000000000000004711"],
         ),
     ]

@@ -18,7 +18,7 @@ from service.api.answers import ListOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.event_schemas import STREAM, EventPage
-from service.api.held_calls import HeldCalls
+from service.api.open_calls import OpenCalls
 from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
 from service.api.webhook_forms import EventTypeOut
@@ -41,7 +41,7 @@ _KEEP_ALIVE_SECONDS = 15.0
 _Read = Callable[[int | None], Awaitable[tuple[list[Published], int] | None]]
 
 
-class Streams(HeldCalls):
+class Streams(OpenCalls):
     most, most_of_token, readers = 200, 50, 4
     words, error = ("streams", "are open"), errors.TooManyStreamsError
 

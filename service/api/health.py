@@ -60,7 +60,9 @@ class Checks(BaseModel):
 
 
 class Readiness(BaseModel):
-    status: Literal["ok"] = Field(default="ok", description="Always `ok`: else the answer is a problem document")
+    status: Literal["ok"] = Field(
+        default="ok", description="Always `ok`; in all other cases the answer is a problem document"
+    )
     checks: Checks = Field(description="The checks, one by one")
 
 
@@ -150,7 +152,7 @@ async def _of_database(request: Request) -> GroundskeeperError | None:
 
 
 async def _done(found: Future[_Found]) -> asyncio.Future[_Found] | None:
-    """Waits for the outcome, but not longer than a caller would wait; then returns None."""
+    """Waits for the outcome, but not longer than a caller would wait. Returns None if that time is over."""
     outcome = asyncio.wrap_future(found)
     # `wait_for` is not used, because it would cancel the outcome, for which other callers may also wait.
     await asyncio.wait([outcome], timeout=_SECONDS)
@@ -163,7 +165,7 @@ def _of_scheduler(tasks: TaskHealth) -> GroundskeeperError | None:
     if late := tasks.late():
         return NotReadyError(
             f"These background tasks have not run in time: {', '.join(late)}.",
-            hint="See the service's log, and restart the service if it lasts.",
+            hint="See the service's log. If the tasks do not recover, restart the service.",
         )
     return None
 
@@ -187,7 +189,8 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
     NotReadyError,
     responses={
         200: {
-            "description": "Metrics; `groundskeeper_database_up` is 0 if those of the database could not be read",
+            "description": "The metrics; `groundskeeper_database_up` is 0 if the metrics of the database could not be"
+            " read",
             "content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}},
         }
     },
@@ -196,7 +199,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
 )
 async def get_metrics(request: Request) -> Response:
     """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. An answer is computed at most once a second;
-    calls get the last one if it is at most two seconds old."""
+    calls get the last answer if it is at most two seconds old."""
     made: asyncio.Future[bytes] | None = await _done(request.app.state.scrapes.latest())
     if made is None:
         raise NotReadyError(_SLOW)

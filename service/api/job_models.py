@@ -97,22 +97,22 @@ class AmountOut(BaseModel):
 
     of: CostPart = Field(description="What is counted. CPU seconds include those of the worker's processes")
     expected: float = Field(description="How much an attempt takes", examples=[8.4])
-    low: float = Field(description="Nine of ten take more than this", examples=[7.1])
-    high: float = Field(description="Nine of ten take less than this", examples=[9.9])
+    low: float = Field(description="Nine of ten attempts take more than this", examples=[7.1])
+    high: float = Field(description="Nine of ten attempts take less than this", examples=[9.9])
 
 
 class CostOut(BaseModel):
     """Expected cost of an attempt, learned from attempts that have ended."""
 
     seconds: float = Field(description="How long an attempt takes", examples=[12.5])
-    low_seconds: float = Field(description="Nine of ten take longer than this", examples=[10.9])
-    high_seconds: float = Field(description="Nine of ten take less than this", examples=[15.0])
+    low_seconds: float = Field(description="Nine of ten attempts take longer than this", examples=[10.9])
+    high_seconds: float = Field(description="Nine of ten attempts take less than this", examples=[15.0])
     gb_hours: float = Field(
         description="GiB of memory of a slot, times hours; 0 if the workers do not report their memory",
         examples=[0.0139],
     )
-    low_gb_hours: float = Field(description="Nine of ten take more than this", examples=[0.0121])
-    high_gb_hours: float = Field(description="Nine of ten take less than this", examples=[0.0167])
+    low_gb_hours: float = Field(description="Nine of ten attempts take more than this", examples=[0.0121])
+    high_gb_hours: float = Field(description="Nine of ten attempts take less than this", examples=[0.0167])
     learned_from: Basis = Field(
         description="The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of "
         "the same `shape`, or all of this `kind`; `default` if there are none",
@@ -155,7 +155,8 @@ class ForecastOut(CostOut):
     """Expected start, end and cost of an active job, from the order of the queue and the durations of ended jobs."""
 
     starts_at: datetime | None = Field(
-        description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
+        description="Expected start of a queued job; null while its group has no ready worker, or the table's writers"
+        " must stop"
     )
     ends_at: datetime | None = Field(description="Expected end of its attempt; null if the start is not known")
     held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if the job is due")
@@ -165,7 +166,7 @@ class ForecastOut(CostOut):
     def of_job(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
         found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
         # Since the outlook was computed, the job may have been leased, or put back into the queue.
-        if outlook is None or found is None or found.is_held != job.state.is_held:
+        if outlook is None or found is None or found.has_worker != job.state.has_worker:
             return None
         return struct_of(cls)(
             starts_at=_after(outlook.as_of, found.start),

@@ -18,8 +18,8 @@ from service.access.errors import SecretUnreadableError
 from service.api.answers import PageOf
 from service.api.dependencies import CallerDep, DatabaseDep, ExposureDep, FleetDep, LakeDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.held_calls import MOST_SECONDS, JobWaits
 from service.api.job_models import AttemptOut, JobDetail, JobLog, JobOut, Prospects, SpentOut, as_text
+from service.api.open_calls import MOST_SECONDS, JobWaits
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.query_parameters import Asked, Limit, OfKinds, OfOwners, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
@@ -170,7 +170,7 @@ def cancel_job(job_id: JobId, database: DatabaseDep, fleet: FleetDep) -> JobOut:
 
 @router.operator(
     "POST /jobs/{job_id}/retry",
-    "Submit a job again that failed or was cancelled",
+    "Repeat a job that failed or was cancelled",
     table_errors.TableNotFoundError,
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,

@@ -19,8 +19,8 @@ from service.api.tables import READING_ERRORS, TableId
 from service.events.database import Database
 from service.lake.table_lock import LockFile
 from service.locks import errors as reasons
-from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockBreaker
+from service.locks.lock_report import LockReport, Writer, refusal
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
 from service.scheduling.queue_settings import QueueSettings
@@ -55,7 +55,7 @@ class LockJobOut(BaseModel):
     step: str | None = Field(description="What the job's worker does now", examples=["planning"])
 
     @classmethod
-    def of(cls, job: Job, lock: HeldLock) -> LockJobOut:
+    def of(cls, job: Job, lock: LockReport) -> LockJobOut:
         step = job.progress.step if job.progress else None
         return made(cls, job, holds=job == lock.holding_job(), waits=job in lock.waiting, step=step)
 
@@ -95,7 +95,7 @@ class HeldLockOut(Declared, declared=LockFile):
     jobs: list[LockJobOut] = Field(description="Jobs of this service that may hold the lock or wait for it")
 
     @classmethod
-    def of(cls, lock: HeldLock, breaker: LockBreaker) -> HeldLockOut:
+    def of(cls, lock: LockReport, breaker: LockBreaker) -> HeldLockOut:
         now, file = breaker.database.clock(), lock.file
         age, why_not = lock.age(now), refusal(lock, now, breaker.break_after)
         return made(
@@ -129,7 +129,8 @@ class BrokenLockOut(BaseModel):
     )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
-        description="Jobs that waited for the lock. Queued ones are due now", examples=[["job_4be1c0d2f6a89b37"]]
+        description="Jobs that waited for the lock. Those that are queued are due now",
+        examples=[["job_4be1c0d2f6a89b37"]],
     )
 
 

@@ -122,8 +122,8 @@ class NotificationIn(
         20,
         ge=1,
         le=500,
-        description="Largest number of messages in an hour; the last one sums up all further ones. Ends of alerts in "
-        "PagerDuty and Alertmanager do not count",
+        description="Largest number of messages in an hour; the last message of an hour sums up all further ones. Ends"
+        " of alerts in PagerDuty and Alertmanager do not count",
     )
     quiet_hours: Annotated[list[WindowIn], Field(max_length=50)] = Field(
         default_factory=list,
@@ -216,7 +216,8 @@ class NotificationOut(Declared, declared=Notification):
 
 class NotificationPut(NotificationOut):
     secret: str | None = Field(
-        description="Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"
+        description="Secret for checking the signatures of a webhook. Only the answer to the call that creates the"
+        " notification has the secret"
     )
 
 

@@ -71,8 +71,8 @@ class SinceOut(Shown, declared=Since):
 
 
 class FilesOut(BaseModel):
-    """Totals of the latest file slices, and of files that are in none of these. A cleaning could free at most the
-    latter."""
+    """Totals of the latest file slices, and of the files that are in no latest file slice. A cleaning could free at
+    most the files in no latest slice."""
 
     file_groups: int = Field(description="Number of file groups with a latest file slice", examples=[4])
     base_files: int = Field(description="Number of base files", examples=[4])
@@ -122,7 +122,8 @@ class SnapshotOut(Declared, declared=TableSnapshot):
         description="The base files by size, in ten classes. Empty until a partition with base files was listed"
     )
     metadata_table: MetadataTableOut | None = Field(
-        description="At most some minutes older; null if the table has no metadata table, or after the first poll"
+        description="State of the metadata table, at most some minutes older than the rest. Null if the table has no"
+        " metadata table, and until the second poll"
     )
     num_partitions: int
     partitions: list[PartitionOut] = Field(description="The largest partitions")

@@ -69,7 +69,7 @@ class TableRows(BaseModel):
 
 
 class ProblemGroupOut(Shown, declared=ProblemGroup):
-    """Problems of several objects with one cause."""
+    """Problems that have one cause, although they may be about several objects."""
 
 
 class ProblemsNow(BaseModel):
@@ -180,8 +180,8 @@ def get_overview(
     brief: Annotated[
         bool,
         Query(
-            description="About half of the bytes: `problems.items` is empty, `jobs.items` has at most 20 jobs, and each"
-            " table has its most serious problem and its last 4 jobs"
+            description="Shortens the answer to about half of its bytes: `problems.items` is empty, `jobs.items` has at"
+            " most 20 jobs, and each table has its most serious problem and its last 4 jobs"
         ),
     ] = False,
 ) -> Overview:

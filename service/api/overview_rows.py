@@ -97,7 +97,7 @@ class TableRow(BaseModel):
         " it"
     )
     health: Health | None = Field(
-        description="Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is"
+        description="Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is null"
     )
     problems: list[BriefProblem] = Field(description="The five most serious problems, most serious first")
     problem_count: int = Field(description="Number of the table's problems", examples=[2])

@@ -58,8 +58,8 @@ Pattern = Annotated[
 
 @router.reader("GET /policies", "List the policies of patterns")
 def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
-    """Lists each policy with the tables that have a setting from it. A table is not among them if stronger patterns or
-    the table's own policy replace all its settings."""
+    """Lists each policy with the tables that have a setting from it. A table is left out if stronger patterns or the
+    table's own policy replace all settings of this policy."""
     with reading(database.engine) as connection:
         found = policy_registry.decided_for(connection)
 

@@ -39,8 +39,8 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items 
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
-# The dependencies are async, like those of `service.api.dependencies`, because each would else need a thread of the
-# pool.
+# The dependencies are async, like those of `service.api.dependencies`. Otherwise each of them would need a thread of
+# the pool.
 async def _asked(
     *, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None
 ) -> PageRequest:

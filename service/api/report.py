@@ -90,7 +90,7 @@ class TrendOut(BaseModel):
     since: datetime
     until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
     step_seconds: int = Field(description="Length of a step", examples=[3600])
-    items: list[TrendPointOut] = Field(description="The steps, oldest first; one without a sample is missing")
+    items: list[TrendPointOut] = Field(description="The steps, oldest first; a step without a sample is missing")
 
 
 @router.reader("GET /report/trend", "Show how the fleet has developed")

@@ -72,7 +72,9 @@ OTHERWISE = {
 
 def without_secret(text: str) -> str:
     if redacted(text) != text:
-        raise ValueError("must not contain a password or token, because it is shown; storage options may")
+        raise ValueError(
+            "must not contain a password or token, because it is shown; only storage options may contain secrets"
+        )
     return text
 
 
@@ -198,8 +200,8 @@ class WritersIn(Request):
     engines: Annotated[list[WriterEngine], Field(min_length=1)] | None = Field(
         None,
         description="All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`."
-        " Detected engines count too. In a PATCH it discards earlier detections; left out or null there, the stored"
-        " value stays.",
+        " Detected engines count too. In a PATCH, a list discards earlier detections; if the member is left out or"
+        " null, the stored value stays.",
     )
     flink: FlinkIn | None = Field(None, description="Left out of a PATCH, the stored value stays; null removes it")
     kafka_connect_ended: Annotated[str, StringConstraints(pattern=INSTANT)] | None = Field(
@@ -272,7 +274,7 @@ _TABLES = [
 
 
 OWNER_TEXT = "Who is responsible for the table: a team, a person, an address; for filters, policies and reports"
-TAGS_TEXT = "Keys by which filters, policies and reports select tables, with values, which may be empty"
+TAGS_TEXT = "Keys with values. Filters, policies and reports select tables by them. A value may be empty"
 
 
 class TableIn(Request, json_schema_extra={"examples": _TABLES}):

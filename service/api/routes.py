@@ -45,10 +45,10 @@ class Routes(APIRouter):
         of_tables: bool = False,
         **more: Any,
     ) -> Callable[[_Operation], _Operation]:
-        """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its problems
-        besides those of every call and of the ids in its path. `also` describes other statuses with the same answer.
-        `of_tables` is as in `needs`. The default `operation_id` is the name of the function in camel case. The default
-        status is 204 for an operation that returns nothing, and 200 for any other."""
+        """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are the problems of
+        this operation, in addition to those of every call and of the ids in the path. `also` describes other statuses
+        with the same answer. `of_tables` is as in `needs`. The default `operation_id` is the name of the function in
+        camel case. The default status is 204 for an operation that returns nothing, and 200 for any other."""
         method, path = call.split(" ")
         of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
         if role is not None:

@@ -113,7 +113,7 @@ class SessionOut(BaseModel):
         examples=[["tag:team=shop"]],
     )
     way: Way = Field(description="How the caller was identified", examples=["bearer"])
-    expires_at: datetime | None = Field(description="When the session ends, or the token; null: never")
+    expires_at: datetime | None = Field(description="When the session or the token ends; null: never")
 
     @classmethod
     def of(cls, caller: Caller, *, expires_at: datetime | None = None) -> SessionOut:

@@ -93,7 +93,8 @@ class OutcomeOut(BaseModel):
         examples=[1.14],
     )
     kept: float | None = Field(
-        description="Share of the time for which objectives were kept, of all tables with one; null if there are none",
+        description="Share of the time for which objectives were kept, of all tables with an objective; null without"
+        " such tables",
         examples=[0.994],
     )
     longest_wait: float | None = Field(

@@ -91,8 +91,8 @@ _encoder = msgspec.json.Encoder(enc_hook=_members_of)
 
 @cache
 def _others(struct: Any, source: Any) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Returns two things about a dataclass: its defaults, which are not in the dictionary of instances that msgspec has
-    made; and the names of the members that are not in the dictionary of any instance."""
+    """Returns the members of a dataclass that the dictionary of an instance may lack. First the defaults, which are
+    missing if msgspec has made the instance; second the names of the members that no instance's dictionary has."""
     own = getattr(source, "__dataclass_fields__", {}) if source.__dictoffset__ else {}
     defaults = {name: field.default for name, field in own.items() if field.default is not MISSING}
     return defaults, [name for name in struct.__struct_fields__ if name not in own and hasattr(source, name)]
@@ -115,6 +115,6 @@ def _plain(hint: Any) -> Any:
     if origin in (dict, Mapping):
         return dict[_plain(arguments[0]), _plain(arguments[1])]  # type: ignore[misc]  # computed
     if is_typeddict(hint):
-        # A union may have only one such type, and its content is already JSON.
+        # A union may have only one type that msgspec decodes from an object. The content of this one is already JSON.
         return dict[str, Any]
     return _struct(hint) if isinstance(hint, type) and issubclass(hint, BaseModel) else hint

@@ -21,7 +21,7 @@ class Traces:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not tracing.is_on() or scope["type"] != "http" or not _is_told(scope["path"]):
+        if not tracing.is_on() or scope["type"] != "http" or not _is_measured(scope["path"]):
             await self._app(scope, receive, send)
             return
         method = scope["method"]
@@ -46,5 +46,5 @@ class Traces:
                     span.set(http__route=str(route))
 
 
-def _is_told(path: str) -> bool:
+def _is_measured(path: str) -> bool:
     return path.startswith("/v1/") and (not path.startswith(_LEFT_OUT) or path.endswith(_REPORT))

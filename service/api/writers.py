@@ -1,4 +1,4 @@
-"""Endpoints for the writers of tables: the commit callback, and the options that writers need."""
+"""Operations for the writers of tables: the commit callback, and the options that writers need."""
 
 from __future__ import annotations
 

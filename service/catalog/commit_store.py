@@ -69,8 +69,8 @@ _COUNTED = sa.select(
     sa.func.min(_c.c.completed_at),
 ).where(_OF_TABLE, _INGESTS)
 _INSTANT = sa.bindparam("instant", type_=sa.String)
-# The last, in the order of the timeline, of the commits that were requested no later than an instant. The limit keeps
-# the query fast for a table with very many commits.
+# Selects the commits that were requested no later than an instant, and of these the last one in the order of the
+# timeline. The limit keeps the query fast for a table with very many commits.
 _BY = (
     sa.select(_TIMELINE_TIME.label("at"))
     .where(_OF_TABLE, _IS_WRITE, _c.c.requested_time <= _INSTANT)
@@ -206,8 +206,9 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
 
 
 def since_freed(connection: Connection, table_id: str, instant: str, *, has_sessions: bool) -> int:
-    """Returns how many commits completed after all commits that were requested no later than this instant. A cleaning
-    that retains at most this many commits may delete files that this instant took out of use.
+    """Takes the commits that were requested no later than this instant, and the last completion among them. Returns how
+    many commits completed after that. A cleaning that retains at most this many commits may delete files that this
+    instant took out of use.
 
     `has_sessions` says that sessions of Spark SQL write the table. Only commits of writers are retained then, so only
     these are counted (`jobs.protocol.clean_retention.commits_to_retain`).
@@ -223,10 +224,11 @@ def completed_at(connection: Connection, table_id: str, instant: str) -> datetim
 
 
 def first_needed(connection: Connection, table_id: str, seen: str) -> str:
-    """Returns the first instant whose replaced files are needed by a consumer that has read up to the commit `seen`, as
-    `jobs.protocol.consumers` does. The result is the earliest requested time among `seen` and the commits that
-    completed later. If `seen` is unknown, the last commit that completed before all commits requested later is used
-    instead. If there is none, the result is empty, because the consumer needs all replaced files."""
+    """Returns the first instant whose replaced files a consumer still needs. The consumer has read up to the commit
+    `seen`. The result is the earliest requested time among `seen` and the commits that completed later (the same rule
+    as in `jobs.protocol.consumers`). If `seen` is unknown, another commit takes its place: the last one that completed
+    before any commit that was requested after `seen`. If there is no such commit, the result is empty, because the
+    consumer needs all replaced files."""
     given = {"of_table": table_id, "instant": seen}
     last = connection.execute(_ONE, given).one_or_none()
     if last is None:

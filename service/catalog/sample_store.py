@@ -1,7 +1,7 @@
 """Store of samples. Each table has at most one sample for each five minutes, one for each hour, and one for each day.
 
-A sample is written to the present five minutes, hour and day at once, and replaces the earlier one there. So later only
-rows have to be deleted: five-minute samples after a day, and hourly samples after a month.
+A sample is written to the present five minutes, hour and day at once, and replaces the earlier one there. So no samples
+have to be combined later, only deleted: five-minute samples after a day, and hourly samples after a month.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def _at_intervals(
 
 
 def prune(connection: Connection, before: datetime, limit: int, *, now: datetime) -> int:
-    """Deletes up to `limit` samples that are older than `before`, or for whose step the time of keeping is over.
-    Returns how many were deleted."""
+    """Deletes up to `limit` samples that are older than `before`, or older than samples of their step are kept. Returns
+    how many were deleted."""
     ends = [(step, max(before, _begin(now - kept, slot))) for step, kept, slot in _STEPS_KEPT] + [(_DAY, before)]
     deleted = 0
     for step, end in ends:

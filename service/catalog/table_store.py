@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.catalog.ownership import TableSelection
+
+_Found = TypeVar("_Found")
 
 _t = schema.tables
 _tables = Documents(Registration, _t)
@@ -66,11 +68,11 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> R
     return existing(table, table_id)
 
 
-def existing(table: Registration | None, table_id: str) -> Registration:
-    """Returns the table that `OF_ID` has read. Raises TableNotFoundError."""
-    if table is None:
+def existing(found: _Found | None, table_id: str) -> _Found:
+    """Returns what was found about a table. Raises TableNotFoundError if it is None."""
+    if found is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
-    return table
+    return found
 
 
 def get_all(connection: Connection, table_ids: Collection[str]) -> dict[str, Registration]:

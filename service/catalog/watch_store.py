@@ -16,7 +16,6 @@ from service.db.documents import Reading, pairs_of, rows_of
 from service.lake import engine_sighting
 from service.lake.engine_sighting import Sighting
 from service.lake.table_lock import PolledLock
-from service.model.table_errors import TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -53,10 +52,10 @@ def claim(
     then those that have been due for the longest time. A request for a table whose last poll failed counts only if the
     table is among `insisted`, because otherwise a writer could cause many polls of a table that cannot be read.
 
-    Claimed tables are due again at `next_poll_at`, and those whose polls fail at `failing_again_at`, if that is given.
-    So a claim need not be released. If the process that claimed a table dies, the table is polled a little later.
-    Concurrent calls are safe: on PostgreSQL each call skips the rows that another one has locked. Returns the ids of
-    the claimed tables; `claimed` returns their watches.
+    Claimed tables are due again at `next_poll_at`. Those whose polls have failed before are due again at
+    `failing_again_at`, if that is given. So a claim need not be released. If the process that claimed a table dies, the
+    table is polled a little later. Concurrent calls are safe: on PostgreSQL each call skips the rows that another one
+    has locked. Returns the ids of the claimed tables; `claimed` returns their watches.
     """
     given: dict[str, Any] = {
         "now": now,
@@ -71,8 +70,8 @@ def claim(
 
 
 def claimed(connection: Connection, table_ids: Collection[str], *, for_update: bool = False) -> list[Watch]:
-    """Returns the watches of claimed tables that still exist. This may be done in another transaction than the claim,
-    so that others need not wait for the claim's row locks. `for_update` is the same as in `get`."""
+    """Returns the watches of claimed tables that still exist. Callers may use another transaction than that of the
+    claim, so that nobody has to wait for the claim's row locks. `for_update` is the same as in `get`."""
     query = _CLAIMED_LOCKED if for_update else _CLAIMED
     return [_watch(row) for row in connection.execute(query, {"claimed": list(table_ids)})]
 
@@ -81,7 +80,7 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
     """Returns a watch. Raises TableNotFoundError. `for_update` locks it, so that two polls of a table are recorded one
     after the other."""
     row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
-    return existing(None if row is None else _watch(row), table_id)
+    return table_store.existing(None if row is None else _watch(row), table_id)
 
 
 def lock(connection: Connection, table_id: str) -> None:
@@ -89,13 +88,6 @@ def lock(connection: Connection, table_id: str) -> None:
     the other. An SQLite database has only one writer at a time anyway."""
     if connection.dialect.name != "sqlite":
         connection.execute(_LOCKED, {"of_table": table_id})
-
-
-def existing(found: Watch | None, table_id: str) -> Watch:
-    """Returns the watch that `OF_TABLE` has read. Raises TableNotFoundError if it is None."""
-    if found is None:
-        raise TableNotFoundError(f"There is no table {table_id}.")
-    return found
 
 
 def polled_lock(connection: Connection, table_id: str) -> PolledLock | None:
@@ -174,7 +166,7 @@ def start_over(connection: Connection, table_id: str, now: datetime) -> None:
 
 
 class _Row(NamedTuple):
-    """The columns of a watch as JSON has them."""
+    """The columns of a watch, with values as in JSON."""
 
     table_id: str
     next_poll_at: datetime

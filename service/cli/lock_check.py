@@ -97,7 +97,7 @@ def _has_ended(lock: Json) -> bool:
 
 
 def _is_alive(lock: Json) -> bool:
-    # If only the end of the lock is known, a living holder would have renewed the lock before.
+    # If the service knows only when the lock ends, the holder counts as alive: a lock that has not ended was renewed.
     return (
         any(job["holds"] for job in lock["jobs"])
         or any(writer["is_alive"] and writer["job_id"] is None for writer in lock["writers"])

@@ -78,7 +78,7 @@ app.add_typer(manifests.app, name="manifests", rich_help_panel=_MACHINE)
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
 Slots = Annotated[int | None, typer.Option(help="Jobs that a worker runs at once. Default: 1")]
 SpareSlots = Annotated[
-    int | None, typer.Option(help="Submitted jobs that it also runs when all its slots are taken. Default: 1")
+    int | None, typer.Option(help="Submitted jobs that a worker also runs when all its slots are taken. Default: 1")
 ]
 Group = Annotated[
     str | None, typer.Option(help="Run the jobs of tables whose policy names this group. Default: default")

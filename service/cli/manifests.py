@@ -47,17 +47,23 @@ def kubernetes(
     replicas: Annotated[int, typer.Option(min=1, help="Number of replicas of the service")] = 2,
     workers: Workers = 1,
     max_workers: Annotated[
-        int | None, typer.Option(min=1, help="Most workers: KEDA starts them by the forecast, and at least `workers`")
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of workers. KEDA starts as many as the forecast demands, but at least `workers`"
+        ),
     ] = None,
     executors: Annotated[
         int | None,
-        typer.Option(min=1, help="Most executors of one further worker, which is an application of the Spark operator"),
+        typer.Option(
+            min=1,
+            help="Maximum number of executors of one further worker, which is an application of the Spark operator",
+        ),
     ] = None,
     callers: Annotated[
         list[str] | None,
         typer.Option("--caller", help=f"Namespaces that may call the service besides its own{_SEVERAL}"),
     ] = None,
-    namespace: Annotated[str, typer.Option(help="Namespace of the service, at which KEDA calls it")] = "default",
+    namespace: Annotated[str, typer.Option(help="Namespace of the service, where KEDA calls the service")] = "default",
 ) -> None:
     """Print manifests: the service with a database outside the cluster's pods, and its workers."""
     names = {
@@ -171,7 +177,8 @@ def alerts() -> None:
 @app.command("secrets")
 def print_secrets(
     database: Annotated[
-        str | None, typer.Option(help="URL of PostgreSQL. Default: a password for the one of the Compose file")
+        str | None,
+        typer.Option(help="URL of PostgreSQL. Without it, prints a new password for the database of the Compose file"),
     ] = None,
 ) -> None:
     """Print new secrets as lines NAME=value: the file .env of Compose, or the content of a Secret."""

@@ -36,7 +36,7 @@ def create_token(
         ),
     ] = None,
     days: Annotated[
-        float | None, typer.Option(min=0.001, max=36_500, help="Days until it expires. Default: never")
+        float | None, typer.Option(min=0.001, max=36_500, help="Days until the token expires. Default: never")
     ] = None,
     database: Database = None,
 ) -> None:

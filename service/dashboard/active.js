@@ -70,9 +70,7 @@ export class Active {
 }
 
 /** Puts running jobs first, and sorts the others by age. */
-function byTurn(one, other) {
-  return STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
-}
+const byTurn = (one, other) => STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
 
 function item(job, isOfMany, changed) {
   return h(

@@ -1,5 +1,5 @@
-// The advice about a setting of a table, with the measured figures. They include how the largest bucket grows, and
-// which index suits the table.
+// The advice about a setting of a table, with the measured figures. Also shows how the largest bucket grows, and which
+// index suits the table.
 
 import { attempt, getTagged, send, tablePath } from "./api.js";
 import { card, pairs, problem, time } from "./components.js";

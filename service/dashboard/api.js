@@ -64,13 +64,9 @@ export function send(method, path, body, tag, patience) {
 }
 
 /** Exchanges a token for the cookie of a session. The page keeps neither the token nor the cookie. */
-export function logIn(token) {
-  return call(pathOf(SESSION), { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" } });
-}
+export const logIn = (token) => call(pathOf(SESSION), { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" } });
 
-export function logOut() {
-  return call(pathOf(SESSION), { method: "DELETE", headers: { "Content-Type": "application/json" } });
-}
+export const logOut = () => call(pathOf(SESSION), { method: "DELETE", headers: { "Content-Type": "application/json" } });
 
 /** Returns the caller: its name, its role, and the way in which it was identified. */
 export const whoAmI = () => get(SESSION);

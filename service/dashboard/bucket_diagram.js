@@ -27,20 +27,16 @@ function picture(before, after, words) {
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
     centres(Math.max(before, after)).map((_, bucket) =>
-      svg("path", { class: "way", d: way(upper[bucket % before], lower[bucket % after]) }),
+      svg("path", { class: "curve", d: curve(upper[bucket % before], lower[bucket % after]) }),
     ),
     upper.map((x, bucket) => cell(x, 0, bucket, room)),
     lower.map((x, bucket) => cell(x, HEIGHT - 24, bucket, room, bucket >= before && "new")),
   );
 }
 
-function centres(number) {
-  return Array.from({ length: number }, (_, bucket) => ((bucket + 0.5) * WIDTH) / number);
-}
+const centres = (number) => Array.from({ length: number }, (_, bucket) => ((bucket + 0.5) * WIDTH) / number);
 
-function way(from, to) {
-  return `M ${from} 24 C ${from} 52, ${to} 44, ${to} ${HEIGHT - 24}`;
-}
+const curve = (from, to) => `M ${from} 24 C ${from} 52, ${to} 44, ${to} ${HEIGHT - 24}`;
 
 function cell(x, y, bucket, room, kind) {
   const width = Math.min(room * 0.8, 48);

@@ -45,7 +45,7 @@ export function calendarPage(changed, query = {}) {
     const end = later(week, 7);
     const go = (days) => () => changed.go({ week: dateOf(later(week, days)) });
     const button = (words, act) => h("button", { type: "button", class: "small", "data-key": words, onclick: act }, words);
-    const held = found.freezes.map(({ freeze, tables, table_names: names }) => ({
+    const frozen = found.freezes.map(({ freeze, tables, table_names: names }) => ({
       key: `freeze ${freeze.name}`,
       name: `Freeze ${freeze.name}`,
       look: "frozen",
@@ -61,7 +61,7 @@ export function calendarPage(changed, query = {}) {
       words: `${count(tables, "table")}: ${windowsInWords(windows)}, ${where}`,
       names,
     }));
-    const rows = [...held, ...open];
+    const rows = [...frozen, ...open];
     return card(
       "week",
       `${moment(week).slice(0, -10)} to ${moment(later(week, 6)).slice(0, -10)}`,
@@ -176,8 +176,8 @@ function lane({ key, name, look, spans, words }, week, end) {
   const lines = [1, 2, 3, 4, 5, 6].map((each) => svg("path", { class: "tick", d: `M ${across(later(week, each).getTime())} 0 V 100`, "vector-effect": "non-scaling-stroke" }));
   const now = Date.now();
   const mark = now >= week && now < end && box("now", across(now), 3, "now");
-  const told = spans.slice(0, 10).map(({ starts_at: from, ends_at: to }) => `${moment(from)} to ${moment(to)}`);
-  return { key, name, words, picture: drawing("lane", `${name}, ${words}: ${told.join("; ") || "not in this week"}`, ...lines, ...shapes, mark) };
+  const spanTexts = spans.slice(0, 10).map(({ starts_at: from, ends_at: to }) => `${moment(from)} to ${moment(to)}`);
+  return { key, name, words, picture: drawing("lane", `${name}, ${words}: ${spanTexts.join("; ") || "not in this week"}`, ...lines, ...shapes, mark) };
 }
 
 function lines({ key, name, spans, names }) {

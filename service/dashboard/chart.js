@@ -20,9 +20,7 @@ export function drawing(className, words, ...shapes) {
 
 /** Returns a box from the top to the bottom of a drawing, or over a part of that height. The browser shows `words` when
  * the pointer is on the box. */
-export function box(className, x, width, words, { y = 0, height = HEIGHT } = {}) {
-  return svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
-}
+export const box = (className, x, width, words, { y = 0, height = HEIGHT } = {}) => svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
 
 /** Returns a line that keeps each value until the next one, and the area below the line. Points are [x, share of the
  * height]. */
@@ -32,10 +30,10 @@ export function steps(points) {
     return index ? [`H ${round(x)}`, `V ${y}`] : [`M ${round(x)} ${y}`];
   });
   const [first] = points[0];
-  const way = [...corners, `H ${WIDTH}`].join(" ");
+  const line = [...corners, `H ${WIDTH}`].join(" ");
   return [
-    svg("path", { class: "area", d: `${way} V ${HEIGHT} H ${round(first)} Z` }),
-    svg("path", { class: "line", d: way, "vector-effect": "non-scaling-stroke" }),
+    svg("path", { class: "area", d: `${line} V ${HEIGHT} H ${round(first)} Z` }),
+    svg("path", { class: "line", d: line, "vector-effect": "non-scaling-stroke" }),
   ];
 }
 
@@ -95,8 +93,6 @@ export function scale(from, to) {
 }
 
 /** The same numbers as a table, which opens on demand. */
-export function asTable(label, headings, rows) {
-  return h("details", { "data-key": "as table" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, grid(label, headings, rows)));
-}
+export const asTable = (label, headings, rows) => h("details", { "data-key": "as table" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, grid(label, headings, rows)));
 
 const round = (value) => Math.round(value * 100) / 100;

@@ -4,8 +4,8 @@ import { pathOf } from "./api.js";
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
 
-// Matches the types of the service's problems. In the refusals of a result, a type is only a name. A proxy's answer may
-// have a type of its own, which does not match.
+// Matches the types of the service's problems. In the refusals of a result, the type is a name without an address. A
+// proxy's answer may have another type, which does not match.
 const OF_SERVICE = /^(?:\/problems\/)?([a-z0-9-]+)$/;
 
 export const link = (href, ...children) => h("a", { href }, ...children);
@@ -15,17 +15,13 @@ export const tableLink = (id, ...children) => link(`#/tables/${encodeURIComponen
 /** Returns a link to another site, which opens in a new tab. A text that is no web address stays text. */
 export const webLink = (url, words = url) => url && (/^https?:/.test(url) ? h("a", { href: url, target: "_blank", rel: "noreferrer" }, words) : url);
 
-export function card(key, title, ...children) {
-  return h("section", { class: "card", "data-key": key, "aria-label": title }, h("h2", {}, title), ...children);
-}
+export const card = (key, title, ...children) => h("section", { class: "card", "data-key": key, "aria-label": title }, h("h2", {}, title), ...children);
 
 export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
 
 /** Returns the words for a job's state. A succeeded job may have the verdict that it would be refused or has nothing to
  * do: then the words are the verdict. */
-export function outcome({ state, verdict }) {
-  return state === "succeeded" && ["refused", "nothing_to_do"].includes(verdict) ? verdict.replaceAll("_", " ") : state;
-}
+export const outcome = ({ state, verdict }) => (state === "succeeded" && ["refused", "nothing_to_do"].includes(verdict) ? verdict.replaceAll("_", " ") : state);
 
 /** Returns the CSS class that gives an outcome its colour. */
 export const lookOf = (words) => words.replaceAll(" ", "-");
@@ -99,9 +95,7 @@ export function pairs(...entries) {
   );
 }
 
-export function field(label, control, hint) {
-  return h("label", { class: "field", "data-key": label }, h("span", {}, label), control, hint && h("small", {}, hint));
-}
+export const field = (label, control, hint) => h("label", { class: "field", "data-key": label }, h("span", {}, label), control, hint && h("small", {}, hint));
 
 /** Returns a select. Each of the `choices` is a pair of a value and its words. */
 export function select(properties, choices, chosen) {

@@ -32,7 +32,7 @@ export class Consumers {
     const remove = () => this.#after(() => send("DELETE", this.#of(name)));
     return {
       key: name,
-      cells: [name, h("code", {}, instant), time(seen), stale ? h("span", { class: "tag warn" }, "no longer: no report came") : ["until ", time(expires)], may("operator") && h("button", { type: "button", class: "small danger", "aria-label": `Remove ${name}`, onclick: remove }, "Remove")],
+      cells: [name, h("code", {}, instant), time(seen), stale ? h("span", { class: "tag warn" }, "no longer, because no report came") : ["until ", time(expires)], may("operator") && h("button", { type: "button", class: "small danger", "aria-label": `Remove ${name}`, onclick: remove }, "Remove")],
     };
   }
 

@@ -89,12 +89,10 @@ export function writersFields(chosen, set, writers = { hudi_version: "", engines
   ];
 }
 
-export function text(name, more) {
-  return h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
-}
+export const text = (name, more) => h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
 
-/** Returns the buttons of a form: the first one shows what the service detects, the second one registers it. While a
- * call runs, the first button has the words `busy`. */
+/** Returns the buttons of a form: the first one shows what the service detects, the second one registers the table.
+ * While a call runs, the first button has the words `busy`. */
 export function registerButtons(isSending, busy, words) {
   return h(
     "div",

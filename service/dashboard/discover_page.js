@@ -1,4 +1,5 @@
-// A form that finds the tables below a folder, shows the owner and tags that each would get, and registers them.
+// A form that finds the tables below a folder, shows the owner and tags that each table would get, and registers the
+// tables.
 
 import { post } from "./api.js";
 import { h } from "./dom.js";

@@ -44,13 +44,9 @@ export function redraw(shown, ...wanted) {
   }
 }
 
-function alike(one, other) {
-  return one != null && one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
-}
+const alike = (one, other) => one != null && one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
 
-function keyOf(node) {
-  return node.dataset?.key;
-}
+const keyOf = (node) => node.dataset?.key;
 
 /** Returns a later element with the key of `node`. */
 function later(at, node) {

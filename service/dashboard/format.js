@@ -26,9 +26,7 @@ export function number(value) {
 
 export const plural = (value, noun, many = `${noun}s`) => (value === 1 ? noun : many);
 
-export function count(value, noun, many) {
-  return `${number(value)} ${plural(value, noun, many)}`;
-}
+export const count = (value, noun, many) => `${number(value)} ${plural(value, noun, many)}`;
 
 /** Returns the names separated by commas; null without names. */
 export const listed = (names) => (names?.length ? names.join(", ") : null);
@@ -52,14 +50,10 @@ export function seconds(value) {
   return `${Math.floor(value / 86_400)} days`;
 }
 
-function both(large, its, small, unit) {
-  return small ? `${large} ${its} ${small} ${unit}` : `${large} ${its}`;
-}
+const both = (large, its, small, unit) => (small ? `${large} ${its} ${small} ${unit}` : `${large} ${its}`);
 
 /** Returns the seconds between two moments; without the second one, the seconds until now. */
-export function between(from, to) {
-  return Math.max(0, ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000);
-}
+export const between = (from, to) => Math.max(0, ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000);
 
 export function ago(moment) {
   const passed = between(moment);

@@ -61,9 +61,7 @@ function grouped(incidents) {
   return groups;
 }
 
-function line({ id, state, detail, opened_at: since }) {
-  return h("li", { "data-key": id }, state === "suspected" && [h("span", { class: "tag warn" }, "suspected"), " "], detail, " Found ", time(since), ".");
-}
+const line = ({ id, state, detail, opened_at: since }) => h("li", { "data-key": id }, state === "suspected" && [h("span", { class: "tag warn" }, "suspected"), " "], detail, " Found ", time(since), ".");
 
 async function start(tableId, instants, changed) {
   const text = "The repair waits for a moment without a write in flight, takes the table's lock, and moves the rows to the right buckets.";

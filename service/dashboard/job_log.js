@@ -29,7 +29,7 @@ export class JobLog {
     this.isRead = false;
   }
 
-  /** Reads the lines since the last call. Reads nothing more some time after the end of the job. */
+  /** Reads the lines since the last call. Some time after the end of the job, reads nothing any more. */
   async load(job) {
     const isSettled = !isActive(job) && Date.now() - Date.parse(job.finished_at ?? job.created_at) > SETTLES_MS;
     if (this.isUnknown || (this.isRead && isSettled)) return;

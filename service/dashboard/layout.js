@@ -72,8 +72,8 @@ function heatMap({ partitions, num_partitions: many }) {
   const shared = Math.max(...partitions.map((each) => Math.ceil(each.num_buckets / MOST_CELLS)));
   const rows = partitions.map((each) => {
     const name = each.path || "the table";
-    const told = `${name}: ${count(each.num_buckets, "bucket")}, ${bytes(each.bytes)}; the largest is ${each.skew ?? 0} times the mean`;
-    return { key: each.path, name, picture: drawing("heat", told, ...cells(each, most)), words: `${bytes(each.bytes)}, ${(each.skew ?? 0).toFixed(1)} ×` };
+    const label = `${name}: ${count(each.num_buckets, "bucket")}, ${bytes(each.bytes)}; the largest is ${each.skew ?? 0} times the mean`;
+    return { key: each.path, name, picture: drawing("heat", label, ...cells(each, most)), words: `${bytes(each.bytes)}, ${(each.skew ?? 0).toFixed(1)} ×` };
   });
   return h(
     "section",

@@ -22,8 +22,8 @@ const LONGEST_BACK_OFF_MS = 15_000;
 const BURST_MS = 200;
 const MOST_OFTEN_MS = 1000;
 // After an event, the service needs some time to compute the new state of a table and its problems.
-const FOLLOWS_MS = 3000;
-const MOST_FOLLOWING = 5;
+const SETTLE_MS = 3000;
+const MOST_LOADS_AFTER_EVENT = 5;
 const STREAM_OPENS_MS = 400;
 const REDRAW_MS = 15_000;
 
@@ -41,7 +41,7 @@ const spoken = document.getElementById("spoken");
 
 let view = null;
 // The last view that was loaded.
-let seen = null;
+let loadedView = null;
 let path = null;
 let failures = 0;
 let login = null;
@@ -49,15 +49,15 @@ let caller = null;
 let wake = () => {};
 let isWoken = false;
 let loadedAt = -Infinity;
-// `heardAt` is the time of the last event whose consequences the view does not show yet. `following` counts the loads
-// since that event.
-let heardAt = null;
-let following = 0;
+// `eventAt` is the time of the last event whose consequences the view does not show yet. `loadsSinceEvent` counts the
+// loads since that event.
+let eventAt = null;
+let loadsSinceEvent = 0;
 let timer = null;
 let dueAt = 0;
 let isAwaited = false;
-let said = null;
-const stream = new Stream(heard, turned);
+let spokenBefore = null;
+const stream = new Stream(onEvent, onStreamChange);
 
 /** Views call this after an action, to load at once. `redraw` only redraws the known data. `go` changes the query of
  * the address. A text that a user types replaces the address, so that the browser's history gets no entry for each
@@ -68,8 +68,8 @@ function changed(error) {
     show(notice, problem(problemOf(error)), dismiss);
   }
   draw();
-  following = 0;
-  heardAt ??= 0;
+  loadsSinceEvent = 0;
+  eventAt ??= 0;
   pollNow();
 }
 changed.redraw = draw;
@@ -96,8 +96,8 @@ function navigate() {
   show(notice);
   path = route.path;
   view = viewOf(route, changed);
-  heardAt = null;
-  said = null;
+  eventAt = null;
+  spokenBefore = null;
   for (const each of document.querySelectorAll("header nav a")) {
     if (each.hash === address(path, {}) && each.pathname === location.pathname) each.setAttribute("aria-current", "page");
     else each.removeAttribute("aria-current");
@@ -123,7 +123,7 @@ async function poll(isProgress) {
   try {
     const load = async () => {
       // A view that knows the position of its data in the stream need not wait for the stream.
-      if (!caller && !polled.position) await opened();
+      if (!caller && !polled.position) await streamOpened();
       loadedAt = performance.now();
       await (isProgress && polled.refresh ? polled.refresh() : polled.load());
     };
@@ -136,36 +136,36 @@ async function poll(isProgress) {
     login = null;
     draw();
     speak();
-    if (!document.hidden) follows(polled);
+    if (!document.hidden) openStream(polled);
     if (!isAwaited) showState(stream.isOpen ? "live" : "polling");
     show(banner);
     main.classList.remove("stale");
-    if (seen !== polled) {
-      seen = polled;
+    if (loadedView !== polled) {
+      loadedView = polled;
       // The first answer may be older than the last events. But the first call has made the service compute a new
       // answer, so the view is loaded again.
-      if (polled.at) heardAt ??= polled.at() - FOLLOWS_MS;
+      if (polled.at) eventAt ??= polled.at() - SETTLE_MS;
     }
-    if (!isProgress) follow();
+    if (!isProgress) loadUntilShown();
   } catch (error) {
     if (polled === view) failed(error);
   }
 }
 
 /** Opens the stream of events at the position of the view's data, so that no later event is missed. */
-function follows(polled) {
+function openStream(polled) {
   if (stream.isStarted) return;
   if (!polled.position) {
     stream.open();
     return;
   }
   stream.position ??= String(polled.position());
-  opened().then(() => (stream.isOpen ? showState("live") : pollNow()));
+  streamOpened().then(() => (stream.isOpen ? showState("live") : pollNow()));
 }
 
 /** Waits a moment before the first load, until the stream is open. Thus each change is either in the data or arrives as
  * an event. */
-function opened() {
+function streamOpened() {
   stream.open();
   isAwaited = true;
   return Promise.race([new Promise((resolve) => (stream.first = resolve)), new Promise((resolve) => setTimeout(resolve, STREAM_OPENS_MS))]).then(() => {
@@ -173,33 +173,33 @@ function opened() {
   });
 }
 
-function turned() {
+function onStreamChange() {
   if (stream.isOpen) stream.first?.();
   if (login || document.hidden) return;
   // When the stream opens, events since the last load may be missing. When the stream ends, polling begins.
   if (!isAwaited) pollNow();
 }
 
-function heard(event) {
+function onEvent(event) {
   if (path[0] === "tables" && event.subject && event.subject !== path[1]) return;
-  heardAt = Math.max(heardAt ?? 0, Date.parse(event.time) || 0);
-  following = 0;
+  eventAt = Math.max(eventAt ?? 0, Date.parse(event.time) || 0);
+  loadsSinceEvent = 0;
   loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
 }
 
 /** Loads the view again after an event. A view with the time of its data (`asOf`) is loaded until it shows the event's
  * consequences, but only a limited number of times; any other view is loaded once. */
-function follow() {
-  if (heardAt === null) return;
+function loadUntilShown() {
+  if (eventAt === null) return;
   // `asOf` is NaN until the service has computed the data for the first time.
   const asOf = view.asOf?.();
-  const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
-  if (isShown || (following >= MOST_FOLLOWING && !Number.isNaN(asOf))) {
-    heardAt = null;
+  const isShown = asOf == null || !eventAt ? loadsSinceEvent > 0 : asOf >= eventAt + SETTLE_MS - BUSY_MS / 2;
+  if (isShown || (loadsSinceEvent >= MOST_LOADS_AFTER_EVENT && !Number.isNaN(asOf))) {
+    eventAt = null;
     return;
   }
-  following += 1;
-  loadSoon(FOLLOWS_MS);
+  loadsSinceEvent += 1;
+  loadSoon(SETTLE_MS);
 }
 
 function loadSoon(delay) {
@@ -284,8 +284,8 @@ function showState(state) {
 /** Reports changes to users of screen readers. */
 function speak() {
   const words = view.says?.() ?? "";
-  if (said !== null && said !== words) spoken.textContent = words;
-  said = words;
+  if (spokenBefore !== null && spokenBefore !== words) spoken.textContent = words;
+  spokenBefore = words;
 }
 
 /** Returns the pause before the next poll in milliseconds; null if only an event can change anything. */
@@ -300,8 +300,8 @@ function pollNow() {
   wake();
 }
 
-/** Returns whether only the progress is due. */
-function pause() {
+/** Waits until the next poll is due. Returns whether only the progress is due. */
+function nextPoll() {
   if (isWoken && !login) return Promise.resolve(false);
   return new Promise((resolve) => {
     wake = () => resolve(false);
@@ -316,7 +316,7 @@ async function run() {
   for (;;) {
     isWoken = false;
     await poll(isProgress);
-    isProgress = await pause();
+    isProgress = await nextPoll();
   }
 }
 

@@ -136,7 +136,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
 
   async function remove() {
     if (!(await confirmed(`Remove the notification ${name}?`, `Its messages are deleted too, and the end of ${count(found.told, "open problem")} is not reported.`, "Remove it"))) return;
-    // The page may just be loading what will then be gone.
+    // Set before the request, because a load at this moment must not ask for the deleted notification.
     isRemoved = true;
     const failed = (error) => {
       isRemoved = false;

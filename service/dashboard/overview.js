@@ -17,7 +17,7 @@ import { Suggestions } from "./suggestions.js";
 import { legend, tableList } from "./table_list.js";
 
 const TYPING_MS = 250;
-// The numbers of rows and jobs that are drawn first. The others follow at once, but the browser can already show these.
+// The numbers of rows and jobs that are drawn first, so that the browser can show them while the others are drawn.
 const FIRST = 10;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [
@@ -172,9 +172,7 @@ function afterFrame(action) {
 }
 
 /** Returns only the parameters of the address that the service knows. */
-function known(chosen) {
-  return Object.fromEntries([["brief", "true"], ...[...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]])]);
-}
+const known = (chosen) => Object.fromEntries([["brief", "true"], ...[...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]])]);
 
 function said({ problems: { counts, as_of: asOf }, tables: { matching, total } }, chosen) {
   if (!asOf) return "The problems are being counted";

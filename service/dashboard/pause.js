@@ -54,9 +54,7 @@ export class Pause {
   }
 }
 
-function resume(changed) {
-  return send("DELETE", SERVICE).then(() => changed(), changed);
-}
+const resume = (changed) => send("DELETE", SERVICE).then(() => changed(), changed);
 
 /** The button for one table, whose pause is a setting of its policy. */
 export function pauseOfTable(path, effective, changed) {

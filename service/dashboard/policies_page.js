@@ -27,7 +27,7 @@ export function policiesPage(changed) {
       h(
         "p",
         { class: "quiet narrow", "data-key": "about" },
-        "A setting of a table comes from the table's own policy, else from the matching pattern of the highest precedence that has the setting, else from the defaults. The ",
+        "The first of these that has a setting decides: the table's own policy, the matching patterns in the order of precedence, the defaults. The ",
         link("#/calendar", "calendar"),
         " shows their windows, and freezes.",
       ),
@@ -68,6 +68,4 @@ function cells({ pattern, precedence, settings, tables, table_names: names }) {
   ];
 }
 
-function toPattern(pattern) {
-  return link(address(["policies", pattern], {}), h("code", {}, pattern));
-}
+const toPattern = (pattern) => link(address(["policies", pattern], {}), h("code", {}, pattern));

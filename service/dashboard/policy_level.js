@@ -6,9 +6,7 @@ const CHANGED_MEANWHILE = 412;
 const MOST_ATTEMPTS = 5;
 
 /** Returns the value of a setting such as `compaction.commits`. */
-export function valueOf(policy, name) {
-  return name.split(".").reduce((value, part) => value?.[part], policy);
-}
+export const valueOf = (policy, name) => name.split(".").reduce((value, part) => value?.[part], policy);
 
 /** Returns the table's own settings, nested as the API expects them. */
 export function ownLevel({ policy, sources }) {

@@ -27,13 +27,13 @@ export class Problems {
   }
 
   /** Shows the most serious problem in full, and the others in one line each. If notices of incidents are above the
-   * problems (`isLed`), each problem has one line. `jobs` are the active jobs. */
-  draw(jobs, changed, { isLed = false } = {}) {
+   * problems (`isBelowIncidents`), each problem has one line. `jobs` are the active jobs. */
+  draw(jobs, changed, { isBelowIncidents = false } = {}) {
     if (!this.items) return null;
     if (!this.items.length) return h("p", { class: "problem good", "data-key": "verdict" }, h("strong", {}, "Nothing is wrong"), " that the service knows of.");
     const all = this.items.filter((each) => !SHOWN_ELSEWHERE.includes(each.kind));
     if (!all.length) return null;
-    const [first, ...others] = isLed ? [null, ...all] : all;
+    const [first, ...others] = isBelowIncidents ? [null, ...all] : all;
     return h(
       "section",
       { "data-key": "problems", "aria-label": "Problems" },

@@ -1,5 +1,5 @@
-// The work of the service in a period: for which table, owner or tag, and its cost. The address contains the period and
-// the choice of groups.
+// The work of the service in a period, by table, owner or tag, and the cost of this work. The address contains the
+// period and the choice of groups.
 
 import { get, problemOf, Refused } from "./api.js";
 import { asTable, box, drawing, tracks, WIDTH } from "./chart.js";

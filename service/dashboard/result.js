@@ -27,14 +27,10 @@ export function result(job) {
 }
 
 /** Shows names and values, with units. */
-export function values(object) {
-  return pairs(...Object.entries(object).map(([name, value]) => [label(name), shown(name, value)]));
-}
+export const values = (object) => pairs(...Object.entries(object).map(([name, value]) => [label(name), shown(name, value)]));
 
 /** Returns the label of a value, without the unit, because the value shows its unit. */
-function label(name) {
-  return name === "seconds" ? "Run time" : sentence(name.replace(/_(seconds|ms|milliseconds)$/, ""));
-}
+const label = (name) => (name === "seconds" ? "Run time" : sentence(name.replace(/_(seconds|ms|milliseconds)$/, "")));
 
 function verdict(refusals, { dry_run: isDryRun, verdict: said }) {
   if (said === "nothing_to_do") return null;
@@ -83,9 +79,7 @@ function measured(name, value) {
   return number(value);
 }
 
-function change(name, { before, after }) {
-  return [shown(name, before) ?? "?", " → ", shown(name, after) ?? "not known yet"];
-}
+const change = (name, { before, after }) => [shown(name, before) ?? "?", " → ", shown(name, after) ?? "not known yet"];
 
 function list(name, values) {
   if (!values.length) return "none";

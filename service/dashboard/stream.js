@@ -10,10 +10,10 @@ const SILENT_MS = 40_000;
 const UNAUTHORIZED = 401;
 
 export class Stream {
-  /** `heard` gets each event; `turned` is called when the stream opens and when it ends. */
-  constructor(heard, turned) {
-    this.heard = heard;
-    this.turned = turned;
+  /** `onEvent` gets each event; `onChange` is called when the stream opens and when it ends. */
+  constructor(onEvent, onChange) {
+    this.onEvent = onEvent;
+    this.onChange = onChange;
     this.isOpen = false;
     this.position = null;
     this.stopping = null;
@@ -34,7 +34,7 @@ export class Stream {
   close() {
     this.stopping?.abort();
     this.stopping = null;
-    this.#turn(false);
+    this.#setOpen(false);
   }
 
   async #run(stopped) {
@@ -43,7 +43,7 @@ export class Stream {
       const status = await this.#listen(stopped);
       if (stopped.aborted) return;
       if (this.isOpen) wait = FIRST_WAIT_MS;
-      this.#turn(false);
+      this.#setOpen(false);
       if (status === UNAUTHORIZED) {
         this.stopping = null;
         return;
@@ -70,7 +70,7 @@ export class Stream {
         const blocks = (text + part).split("\n\n");
         text = blocks.pop();
         for (const block of blocks) this.#take(block);
-        if (!stopped.aborted) this.#turn(true);
+        if (!stopped.aborted) this.#setOpen(true);
       }
     } catch {
       // The connection was interrupted. The caller opens it again.
@@ -86,13 +86,13 @@ export class Stream {
       if (line.startsWith("id: ")) this.position = line.slice(4);
       if (line.startsWith("data: ")) data = line.slice(6);
     }
-    if (data) this.heard(JSON.parse(data));
+    if (data) this.onEvent(JSON.parse(data));
   }
 
-  #turn(isOpen) {
+  #setOpen(isOpen) {
     if (this.isOpen === isOpen) return;
     this.isOpen = isOpen;
-    this.turned();
+    this.onChange();
   }
 }
 

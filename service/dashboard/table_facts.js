@@ -48,9 +48,7 @@ export function writerFacts(table) {
 
 const asOf = (table) => h("p", { class: "quiet" }, `These are the facts at the registration or the last change, ${moment(table.updated_at)}.`);
 
-function shape({ profile }) {
-  return [tableType(profile), h("span", { class: "quiet" }, ` v${profile.table_version ?? "?"}`)];
-}
+const shape = ({ profile }) => [tableType(profile), h("span", { class: "quiet" }, ` v${profile.table_version ?? "?"}`)];
 
 function buckets(table) {
   const { index, profile } = table;
@@ -60,9 +58,7 @@ function buckets(table) {
   return [`${shown} `, h("span", { class: "quiet" }, `(writers: ${index.num_buckets})`)];
 }
 
-function pending({ profile }) {
-  return profile.pending_instants ? h("span", { class: "tag warn" }, String(profile.pending_instants)) : "0";
-}
+const pending = ({ profile }) => (profile.pending_instants ? h("span", { class: "tag warn" }, String(profile.pending_instants)) : "0");
 
 /** Returns the latest evidence of each engine. */
 function detected(sightings) {

@@ -106,12 +106,12 @@ function ratio({ name: of, log_ratio: value, log_ratios: values, backlog, table_
   if (!backlog || type === "COPY_ON_WRITE" || value == null) return h("span", { class: "quiet" }, "–");
   const most = Math.max(...values, 0);
   const words = percent(value);
-  const told = `${bytes(backlog.log_bytes)} in logs, ${count(backlog.commits, "commit")} since compaction`;
+  const backlogText = `${bytes(backlog.log_bytes)} in logs, ${count(backlog.commits, "commit")} since compaction`;
   const points = values.map((each, index) => [(index * WIDTH) / Math.max(1, values.length - 1), most ? each / most : 0]);
   return [
     points.length > 1 && drawing("spark", `Log ratio of ${of} over the last day: now ${words}, at most ${percent(most)}`, ...steps(points)),
-    h("span", { title: told }, words),
-    h("small", { class: "about" }, told),
+    h("span", { title: backlogText }, words),
+    h("small", { class: "about" }, backlogText),
   ];
 }
 

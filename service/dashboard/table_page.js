@@ -100,7 +100,7 @@ export function tablePage(id, changed, query = {}) {
     return [
       h("h1", { "data-key": "title" }, table.name, " ", h("span", { class: "path" }, table.base_path)),
       ...incidents.draw(active.jobs, problems.items ?? [], changed),
-      problems.draw(active.jobs, changed, { isLed: incidents.every.length > 0 }),
+      problems.draw(active.jobs, changed, { isBelowIncidents: incidents.every.length > 0 }),
       ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
       active.jobs.length > 0 && active.draw(false, changed),
       work.length > 0 && h("section", { class: "card next", "data-key": "next", "aria-label": "What comes next" }, ...work),

@@ -63,9 +63,7 @@ function share(ratio) {
   return ratio < 0.01 ? ", under 1 % of the base files" : `, ${Math.round(ratio * 100)} % of the base files`;
 }
 
-function since({ commits, bytes_written: written, at }) {
-  return [`${count(commits, "commit")}, ${bytes(written)}`, at && [", ", time(at)]];
-}
+const since = ({ commits, bytes_written: written, at }) => [`${count(commits, "commit")}, ${bytes(written)}`, at && [", ", time(at)]];
 
 function instant({ requested_time: requested, action, state, is_plan: isPlan, age_seconds: age, heartbeat_age_seconds: beat }) {
   return [

@@ -15,7 +15,8 @@ const PERIODS = [
   ["24", "the last day"],
   ["168", "the last week"],
 ];
-// The least width of an instant, of one thousand units, so that it can be seen.
+// The least width of an instant in units of the drawing, which is 1000 units wide. A narrower instant could not be
+// seen.
 const LEAST = 3;
 const ACTIONS = {
   COMPACT: "compaction",
@@ -115,7 +116,7 @@ function lane(action, instants, since, until) {
   const shapes = instants.map((each) => {
     const [from, to] = [across(each.from), across(each.to)];
     const width = Math.max(LEAST, to - from);
-    return box(each.isPending ? "pending" : "done", Math.min(from, across(until) - width), width, told(each));
+    return box(each.isPending ? "pending" : "done", Math.min(from, across(until) - width), width, instantText(each));
   });
   return {
     key: action,
@@ -125,7 +126,7 @@ function lane(action, instants, since, until) {
   };
 }
 
-function told(each) {
+function instantText(each) {
   if (each.isPending) {
     const age = each.age == null ? "" : ` for ${seconds(each.age)}`;
     return `${each.requested} ${each.state}${age}${each.beat == null ? "" : `, last heartbeat ${seconds(each.beat)} ago`}`;

@@ -84,9 +84,7 @@ function group([name, each]) {
   };
 }
 
-function refused({ title, detail, hint }) {
-  return h("details", {}, h("summary", {}, h("span", { class: "badge failed" }, STATES.failed), ` ${title}`), h("p", {}, detail), h("p", {}, hint));
-}
+const refused = ({ title, detail, hint }) => h("details", {}, h("summary", {}, h("span", { class: "badge failed" }, STATES.failed), ` ${title}`), h("p", {}, detail), h("p", {}, hint));
 
 function cells(worker, now) {
   const isSilent = between(worker.last_seen, now) > SILENT_SECONDS;

@@ -1,5 +1,5 @@
-"""Copies the pages of SQLite's write-ahead log into the database before the log is so long that a transaction has to do
-so."""
+"""Copies the pages of SQLite's write-ahead log into the database. Without these copies, the log would grow until a
+transaction has to copy it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from service.db.commit_watch import CommitWatch
 from service.db.engine import checkpoint, version
 
-# If the log had more pages than this, the next copy comes as soon as possible; a short log can wait.
+# If the log had more pages than this at the last copy, the next copy comes as soon as possible; a short log can wait.
 _LONG_PAGES = 500
 _SHORT_SECONDS = 6.0
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 class CommitWatch:
     """Tells whether there are new commits, by this process or by others. Commits within `quietly` do not count, because
-    each poll and each sign of life would wake the threads and callers that wait for something else. Thread-safe.
+    otherwise each poll and each heartbeat would wake the threads and callers that wait for something else. Thread-safe.
 
     `version` returns a number that each commit changes, or None if the number cannot be read.
     """
@@ -33,6 +33,7 @@ class CommitWatch:
         before = self._version()
         yield
         with self._guard:
-            # If the numbers differ, `are_new` has not reported an earlier commit yet, so the number must not change.
+            # If the numbers differ, `are_new` has not reported an earlier commit yet. Then the stored number must stay,
+            # so that `are_new` reports that commit.
             if before is not None and before == self._heard:
                 self._heard = self._version()

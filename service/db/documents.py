@@ -32,8 +32,8 @@ _COMMA: Any = sa.literal_column("','", sa.Text())
 
 class Documents(Generic[T]):
     """Reads rows of a table as instances of `kind`, a dataclass whose fields have the names of columns. If a field has
-    a default, null becomes this default. Methods that read raise ValueError for a value whose type is not the
-    field's."""
+    a default, null becomes this default. Methods that read raise ValueError for a value that does not have the type of
+    its field."""
 
     def __init__(self, kind: type[T], table: sa.Table) -> None:
         self._table = table
@@ -90,13 +90,13 @@ class Reading(Generic[T]):
         return self.decode(connection.execute(self.statement, given).scalar_one_or_none())
 
     def then(self, change: Callable[[T], S]) -> Reading[S]:
-        """Returns a reading whose result is this one's result, changed by `change`."""
+        """Returns a reading with the result of this reading, changed by `change`."""
         return Reading(self.statement, lambda found: change(self.decode(found)))
 
 
 class AtOnce:
-    """Executes several readings as one statement. A statement costs a thread a message to the database, a wait for the
-    answer, and a wait for the interpreter's lock; together this takes longer than most of these queries."""
+    """Executes several readings as one statement. For each statement, a thread sends a message to the database, waits
+    for the answer, and waits for the interpreter's lock. Together this takes longer than most of the queries."""
 
     def __init__(self, *readings: Reading[Any]) -> None:
         self._readings = readings

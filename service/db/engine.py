@@ -31,7 +31,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 from service.db import audit_record
 from service.db.commit_watch import CommitWatch
 from service.db.database_files import DatabaseFiles
-from service.db.sqlite import Glances, open_sqlite
+from service.db.sqlite import ValueReader, open_sqlite
 from service.db.transaction import WRITES
 from service.db.turns import Turns
 from service.model import call_times
@@ -65,7 +65,7 @@ _REFUSED = {"25006", "25P03", "25P04"}
 _LAST = "groundskeeper_last"
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
-_glances: WeakKeyDictionary[Engine, Glances] = WeakKeyDictionary()
+_value_readers: WeakKeyDictionary[Engine, ValueReader] = WeakKeyDictionary()
 _watches: WeakKeyDictionary[Engine, CommitWatch] = WeakKeyDictionary()
 
 
@@ -82,7 +82,7 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = 
         if backend == "sqlite":
             engine, _files[engine] = open_sqlite(parsed, options=_OPTIONS)
             _turns[engine] = Turns(_PAUSE_SECONDS if gives_way else 0.0)
-            _glances[engine] = Glances(engine, _files[engine])
+            _value_readers[engine] = ValueReader(engine, _files[engine])
             return engine
         if backend == "postgresql":
             # The driver of PostgreSQL is an optional dependency.
@@ -112,8 +112,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine, *, quietly: bool = False) -> Iterator[Connection]:
     """Opens a transaction that writes. The transaction is committed at the end of the block, and rolled back if the
-    block raises an error. `quietly` says that nobody waits for what it writes, or that the caller itself notifies those
-    who wait (`commit_watch`).
+    block raises an error. `quietly` says that nobody waits for what the transaction writes, or that the caller itself
+    notifies those who wait (`commit_watch`).
 
     Raises DatabaseUnavailableError, also if the open files of an SQLite database were deleted or replaced.
     """
@@ -175,18 +175,18 @@ def may_find(engine: Engine, statement: sa.Select[Any], **values: Any) -> bool:
     """Returns whether the first value that the statement selects is true. Callers ask this to find out cheaply whether
     a more expensive query may find something. The result is always True for PostgreSQL. It is also True if SQLite
     cannot be read, so that the query itself raises the error."""
-    if engine in _glances:
+    if engine in _value_readers:
         with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
-            return bool(_glances[engine].first(statement, values))
+            return bool(_value_readers[engine].first(statement, values))
     return True
 
 
 def version(engine: Engine) -> int | None:
     """Returns a number that changes with each commit to SQLite, by any process. None for PostgreSQL, and if SQLite
     cannot be read."""
-    if engine in _glances:
+    if engine in _value_readers:
         with suppress(sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseUnavailableError):
-            return _glances[engine].version()
+            return _value_readers[engine].version()
     return None
 
 
@@ -216,7 +216,7 @@ def _reachable(engine: Engine) -> Iterator[None]:
     except PoolExhaustedError as error:
         raise DatabaseUnavailableError(
             "No connection to the database became free in time.",
-            hint="Try again in a moment. If it lasts, raise GROUNDSKEEPER_DATABASE_CONNECTIONS.",
+            hint="Try again in a moment. If the problem lasts, raise GROUNDSKEEPER_DATABASE_CONNECTIONS.",
         ) from error
     except (DatabaseError, InterfaceError) as error:
         if _is_of_statement(error):
@@ -229,8 +229,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
         state = getattr(origin, "sqlstate", None) if code is None else code & 0xFF
         if state in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        # If the driver does not understand an answer, for example the answer of a proxy, it raises an error without a
-        # SQLSTATE, and closes the connection if it has one already.
+        # If the driver does not understand an answer, for example that of a proxy, the driver raises an error without a
+        # SQLSTATE, and closes the connection if there is one already.
         is_lost = getattr(error, "connection_invalidated", False) or (
             type(error) in (DatabaseError, InternalError) and state is None
         )

@@ -155,8 +155,8 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     @property
     def is_recent(self) -> bool:
-        """Whether the connection was used a moment ago, and nothing has arrived since then. If the server had closed
-        the connection, that would have arrived."""
+        """Whether the connection was used a moment ago, and no message has arrived since then. If the server had closed
+        the connection, a message would have arrived."""
         if time.monotonic() - self._used_at > _RECENT_SECONDS or self.closed:
             return False
         poll = select.poll()

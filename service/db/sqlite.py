@@ -151,7 +151,7 @@ _Parameter = tuple[str, Any, "Callable[[Any], Any] | None"]
 SQLite."""
 
 
-class Glances:
+class ValueReader:
     """Reads single values, over a separate connection that never writes. A read takes 15 microseconds; a transaction of
     SQLAlchemy takes fifteen times as long. Thread-safe."""
 

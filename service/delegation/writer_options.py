@@ -6,8 +6,9 @@ from jobs.contract import BucketIndex, WriterEngine
 from service.lake.table import TableType
 
 # If the manager is switched on, "inline" means that the writer plans a compaction and the manager executes it.
-# `actions` must contain compaction, otherwise Hudi delegates nothing, and must not contain clean: a writer executes a
-# pending clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays with this service.
+# `actions` must contain compaction, because otherwise Hudi delegates nothing. `actions` must not contain clean: a
+# writer executes a pending clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays
+# with this service.
 _COMMON = {
     "hoodie.table.service.manager.enabled": "true",
     "hoodie.table.service.manager.actions": "compaction,clustering",

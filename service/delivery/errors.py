@@ -22,8 +22,8 @@ class HeaderNotAllowedError(InvalidError):
     title = "This header cannot be sent with a webhook"
     hint = "Names that the request itself needs are reserved, and a value must be one line of printable ASCII."
     why = (
-        "A header of a webhook may not change how the request is framed, routed or signed, such as Host, Content-Length"
-        " and webhook-signature, and it may not contain line breaks."
+        "Headers that change how the request is framed, routed or signed are refused, such as Host, Content-Length and"
+        " webhook-signature. Line breaks in a header are refused, too."
     )
     example = "Host"
 

@@ -32,8 +32,8 @@ def guarded_by(allow: Allow) -> Iterator[None]:
 
 
 class GuardedEventLoop(asyncio.SelectorEventLoop):
-    """Connects to the very addresses that were checked. A second look-up, which could return other ones, is not
-    made."""
+    """Connects to the very addresses that were checked. A second look-up is not made, because it could return other
+    addresses."""
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         allow = _allow.get()

@@ -75,7 +75,8 @@ class _Brokers:
 
 @dataclass
 class _Slot:
-    """The producer of one topic. After an error it is moved to `ending`, and no new one starts until it has ended.
+    """The producer of one topic. After an error the producer is moved to `ending`, and no new producer starts until the
+    old one has ended.
 
     The timer `idle` ends a producer that was not used for long, for example because its webhook was removed. Such a
     producer would go on refreshing its metadata for ever.

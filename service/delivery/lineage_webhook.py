@@ -40,7 +40,8 @@ def ensure(
             return
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         try:
-            target = transport.checked(_target(url), guard)
+            target = open_lineage.SCHEME + url.removeprefix(open_lineage.SCHEME)
+            transport.checked(target, guard)
             sealed_headers = cipher.seal(json.dumps(header_rules.checked(headers)))
             if stored is None:
                 sealed_secret = cipher.seal(signing.new_secret())
@@ -63,10 +64,6 @@ def ensure(
                 updated_at=now,
             )
             webhook_store.change(connection, changed)
-
-
-def _target(url: str) -> str:
-    return url if url.startswith(open_lineage.SCHEME) else open_lineage.SCHEME + url
 
 
 def _opened(cipher: SecretCipher, webhook: Webhook) -> object:

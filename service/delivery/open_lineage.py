@@ -1,8 +1,8 @@
 """Job events as OpenLineage run events (https://openlineage.io/spec/2-0-2/OpenLineage.json).
 
-A run is one attempt of a job. The table is its input, and its output too if the job writes to it. Datasets have the
-names that OpenLineage prescribes for storage, so that events of other tools about the same path refer to the same
-datasets.
+A run is one attempt of a job. The table is the input of the run, and also its output if the job writes to the table.
+Datasets have the names that OpenLineage prescribes for storage, so that events of other tools about the same path refer
+to the same datasets.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def run_event(event: Event, namespace: str, facts: Facts) -> dict[str, Any]:
 
 
 def dataset_name(base_path: str) -> tuple[str, str]:
-    """Returns namespace and name of the dataset at a path, as https://openlineage.io/docs/spec/naming has them."""
+    """Returns namespace and name of the dataset at a path, by the rules of https://openlineage.io/docs/spec/naming."""
     parts = urlsplit(base_path)
     scheme = {"s3a": "s3", "s3n": "s3"}.get(parts.scheme, parts.scheme)
     if scheme in ("", "file"):

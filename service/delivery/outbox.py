@@ -118,10 +118,10 @@ _NEWEST = sa.select(sa.func.max(_e.c.seq))
 _WRITE = sqlite.insert(_e).on_conflict_do_nothing(index_elements=["id"]).returning(_e.c.seq, _e.c.id)
 
 # All replicas wait while a transaction holds the lock, so one statement of PostgreSQL takes the lock and writes
-# everything. The insertions read `locked`, so they get their positions and change the counters only under the lock. The
-# statement does not see rows that another transaction commits while it waits for the lock, so it must not depend on a
-# condition on such rows; conflicts with them are found all the same. A count with an `event` is added if that event is
-# new. Counters are changed in a fixed order, which prevents deadlocks.
+# everything. The insertions read `locked`, so they get their positions and change the counters only under the lock.
+# While the statement waits for the lock, another transaction may commit rows that the statement does not see. So the
+# statement must not depend on a condition on such rows. Conflicts with such rows are detected nevertheless. A count
+# with an `event` is added if that event is new. Counters are changed in a fixed order, which prevents deadlocks.
 _LOCK_AND_WRITE = sa.text("""
 WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(:positions)),
 written AS (

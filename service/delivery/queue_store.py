@@ -1,6 +1,5 @@
-"""Database access to delivery queues (the table `lanes`): claims and attempts.
-
-A claim has a deadline. So if a replica of the service was killed, another one later sends what it had claimed.
+"""Database access to delivery queues (the table `lanes`): claims and attempts. A claim has a deadline. So if a replica
+of the service is killed, another replica later sends what the killed one had claimed.
 """
 
 from __future__ import annotations

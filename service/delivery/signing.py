@@ -20,15 +20,10 @@ def new_secret() -> str:
 def signed_headers(signers: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """Returns the three headers of a message, with one signature per secret. `timestamp` is in seconds since 1970."""
     content = f"{message_id}.{timestamp}.".encode() + body
-    signatures = [
-        base64.b64encode(hmac.new(_key(secret), content, hashlib.sha256).digest()).decode() for secret in signers
-    ]
+    keys = [base64.b64decode(secret.removeprefix(PREFIX)) for secret in signers]
+    signatures = [base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode() for key in keys]
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
     }
-
-
-def _key(secret: str) -> bytes:
-    return base64.b64decode(secret.removeprefix(PREFIX))

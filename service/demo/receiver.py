@@ -1,4 +1,4 @@
-"""The demo's receiver of webhooks, an example for receivers of a team. The receiver accepts only messages with a valid
+"""The demo's receiver of webhooks, which teams can take as an example. The receiver accepts only messages with a valid
 signature."""
 
 from __future__ import annotations

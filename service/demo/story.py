@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DELTA_COMMITS = 3
 COMMITS_AFTERWARDS = 2
 EXPANDED = 8
-# A batch that a conflict has ended leaves its instant on the timeline until the writer is known to be dead. Without
+# When a conflict ends a batch, the batch's instant stays on the timeline until the writer is known to be dead. Without
 # `retry_conflicts`, a job that replaces file groups would wait for minutes for this instant.
 WRITERS = {"hudi_version": "1.2.0", "retry_conflicts": True}
 MESSAGE_SECONDS = 90.0

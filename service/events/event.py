@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 MOST_DISORDER = timedelta(minutes=5)
-"""The numbers of events have the order of their times. Only numbers of events within this time of each other may have
-another order, because transactions may overlap."""
+"""Numbers of events are in the order of the events' times, with one exception: two events that are less than this time
+apart may have the opposite order, because transactions may overlap."""
 
 
 class EventType(StrEnum):

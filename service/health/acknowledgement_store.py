@@ -1,5 +1,5 @@
-"""Store of the acknowledgements of problems. Somebody knows of an acknowledged problem, so it needs no attention until
-it ends."""
+"""Store of the acknowledgements of problems. Somebody already knows of an acknowledged problem, so this problem needs
+no attention until it ends."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from itertools import pairwise
 from service.health.next_step import compact
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
-from service.lake.backlog import Cycle
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.model.formatting import count, duration, size
@@ -36,8 +35,9 @@ RISES = 5
 RISING_FOR = timedelta(hours=1)
 
 GROWTH = 1.5
-"""The last of these compactions must have left at least this many times the log bytes that the first one left. Without
-a compaction, there must be this many times the most log bytes that earlier compactions found."""
+"""Least growth of a growing backlog, as a factor. If compactions run, the factor compares the log bytes that the last
+of them left with those that the first one left. If none runs, it compares the log bytes of now with the most that an
+earlier compaction found."""
 
 LEAST_BYTES = 64 * 1024**2
 """A backlog with fewer log bytes does not matter."""
@@ -90,7 +90,7 @@ def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetim
         return None
     if commits <= (threshold if earlier else WITHOUT_EARLIER * threshold):
         return None
-    most = _most(earlier) if earlier else cycle.low_bytes
+    most = max((each.peak_bytes for each in earlier), default=cycle.low_bytes)
     if not _has_grown(most, cycle.last_bytes):
         return None
     before = (
@@ -120,10 +120,6 @@ def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetim
 
 def _has_grown(first: int, last: int) -> bool:
     return last - first >= LEAST_BYTES and last >= GROWTH * first
-
-
-def _most(cycles: Sequence[Cycle]) -> int:
-    return max(each.peak_bytes for each in cycles)
 
 
 def _sizes(left: Sequence[int]) -> str:

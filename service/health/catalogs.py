@@ -1,4 +1,4 @@
-"""Problems of catalogs: the syncs of a catalog fail, or tables are registered otherwise than their catalog has them."""
+"""Problems of catalogs: the syncs of a catalog fail, or registrations of tables differ from what the catalog says."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> Hea
         since,
         f"{duration(now - since)} ago the clock of a writer was behind: {found['instant']} appeared after"
         f" {found['after']} had completed, and is {back} earlier{more}."
-        " Compare the rows that it wrote with their source, because readers may see an older version of them.",
+        " Compare the rows that this writer wrote with their source, because readers may see older versions of these"
+        " rows.",
         dict(found),
         step=show_table(table.id),
     )

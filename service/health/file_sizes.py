@@ -51,7 +51,7 @@ SMALL_FILES = Definition(
     Severity.NOTICE,
     "Most files are small",
     "Queries open many files for little data, and listings take longer.",
-    "Cluster the table, which merges them, or let its policy do so (`clustering.small_file_share`).",
+    "Cluster the table, which merges the small files, or let the table's policy do so (`clustering.small_file_share`).",
 )
 
 SMALL_SHARE = 0.5
@@ -72,7 +72,7 @@ def too_large(table: TableFacts, _now: datetime) -> HealthProblem | None:
     of_policy = decision is not None and decision.verdict in (Verdict.SUGGEST, Verdict.WAIT)
     if decision is not None and of_policy and decision.params:
         params = decision.params
-    bucket = f"bucket {large.largest_bucket} of {_place(large)}"
+    bucket = f"bucket {large.largest_bucket} of {large.place}"
     finding = f"{bucket} has {size(large.largest_bucket_bytes)}, {size(allowed)} are allowed"
     is_explained = decision is not None and decision.because.startswith(finding)
     because = decision.because if decision is not None and is_explained else finding
@@ -99,7 +99,7 @@ def skewed(table: TableFacts, _now: datetime) -> HealthProblem | None:
     return SKEWED.of(
         table.about,
         table.snapshot.taken_at,
-        f"Bucket {found.largest_bucket} of {_place(found)} has {size(found.largest_bucket_bytes)}, {skew:.1f} times the"
+        f"Bucket {found.largest_bucket} of {found.place} has {size(found.largest_bucket_bytes)}, {skew:.1f} times the"
         f" mean of its {found.num_buckets} buckets.",
         {**_of(found), "skew": round(skew, 2)},
         step=show_table(table.id),
@@ -135,10 +135,6 @@ def small_files(table: TableFacts, _now: datetime) -> HealthProblem | None:
         },
         step=start(table.id, "Cluster", JobKind.CLUSTERING, params),
     )
-
-
-def _place(partition: PartitionState) -> str:
-    return f"partition {partition.path}" if partition.path else "the table"
 
 
 def _of(partition: PartitionState) -> dict[str, str | int | None]:

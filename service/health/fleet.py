@@ -19,7 +19,7 @@ from service.health.next_step import (
 from service.health.problem import About, Definition, HealthProblem, ObjectType, ProblemKind, Severity
 from service.health.problem_facts import Facts, TableFacts
 from service.model.command_line import Choice, line
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, utc_minute
 from service.model.lock_state import LockState
 from service.queue.job import Job, JobState
 from service.queue.queue_status import awaited_lock
@@ -53,7 +53,7 @@ LOCK_AWAITED = Definition(
     Severity.WARNING,
     "A job waits for the table's lock",
     "The job's work is not done. A lock that is never released stops the table's writers too.",
-    "Find out who holds the lock, if its provider shows that: a writer that died may have left it.",
+    "Find out who holds the lock, as far as its provider shows the holder. A writer that died may have left the lock.",
 )
 
 LOCK_AFTER = timedelta(minutes=5)
@@ -309,7 +309,7 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
             yield GIVEN_UP.of(
                 about,
                 each.given_up_since,
-                f"{_many(each.given_up)}, the first on {each.given_up_since:%Y-%m-%d %H:%M} UTC.",
+                f"{_many(each.given_up)}, the first on {utc_minute(each.given_up_since)}.",
                 figures,
                 step=replay(hook.id, each.replay_since.isoformat())
                 if each.replay_since and hook.is_enabled

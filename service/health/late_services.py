@@ -63,7 +63,7 @@ HELD_UP = Definition(
     ProblemKind.JOBS_HELD_UP,
     Severity.WARNING,
     "A job is due and does not start",
-    "This table service is not done meanwhile.",
+    "Until the job starts, this table service is not done.",
     "The reason says what the job waits for; GET /v1/tables/{id}/decisions has the history.",
 )
 
@@ -117,7 +117,7 @@ def cleaning_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or not snapshot.totals.freed_files:
         return None
-    if table.is_cleaning_refused:  # `cannot_act` says so.
+    if table.is_cleaning_refused:  # `cannot_act` reports this case.
         return None
     totals = snapshot.totals
     settings, since = table.policy.cleaning, snapshot.since_cleaning

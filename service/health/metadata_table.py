@@ -8,7 +8,7 @@ from jobs.contract import JobKind
 from service.health.next_step import diagnose, start
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
-from service.model.formatting import count, duration, size
+from service.model.formatting import count, duration, first_of, size
 
 BEHIND = Definition(
     ProblemKind.METADATA_TABLE_BEHIND,
@@ -70,11 +70,10 @@ def incomplete(table: TableFacts, _now: datetime) -> HealthProblem | None:
     found = table.snapshot.metadata_table if table.snapshot else None
     if found is None or not table.is_readable or not found.missing:
         return None
-    named = ", ".join(found.missing[:_NAMED]) + (" ..." if len(found.missing) > _NAMED else "")
     return INCOMPLETE.of(
         table.about,
         found.read_at,
-        f"These completed commits are not in the metadata table: {named}.",
+        f"These completed commits are not in the metadata table: {first_of(found.missing, _NAMED)}.",
         {"instants": list(found.missing[:_NAMED])},
         step=diagnose(table.id),
     )

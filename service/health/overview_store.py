@@ -24,7 +24,7 @@ from service.health.overview import ListedTable, Listing, TableState
 from service.lake.table import TableType
 from service.model.calls import calls
 from service.queue import job_store
-from service.queue.job import ACTIVE, HELD, Job, JobState, JobVerdict, verdict_of
+from service.queue.job import ACTIVE, WITH_WORKER, Job, JobState, JobVerdict, verdict_of
 from service.queue.job_store import JOBS
 
 _t = schema.tables
@@ -36,11 +36,11 @@ _p = schema.delegated_plans
 
 MOST_LAST_JOBS = 20
 
-# Every overview executes these statements, so they are built once.
-# SQLite uses the small partial index of held jobs only with literals, not with parameters.
-_HELD = schema.jobs.alias("held")
-_IS_HELD = _HELD.c.state.in_(schema.literals(HELD))
-_BUSY = sa.select(sa.func.aggregate_strings(_HELD.c.table_id, " ")).where(_IS_HELD).scalar_subquery()
+# Every overview executes these statements, so they are built once. SQLite uses the small partial index of leased jobs
+# only with literals, not with parameters.
+_LEASED = schema.jobs.alias("leased")
+_HAS_WORKER = _LEASED.c.state.in_(schema.literals(WITH_WORKER))
+_BUSY = sa.select(sa.func.aggregate_strings(_LEASED.c.table_id, " ")).where(_HAS_WORKER).scalar_subquery()
 _ACTIVITY = sa.select(_j.c.state, sa.func.count(), _BUSY).where(job_store.is_active()).group_by(_j.c.state)
 _SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(schema.among(_t.c.id, "of_tables"))
 _IS_DISABLED = _h.c.disabled_because.is_not(None)

@@ -9,7 +9,7 @@ from service.health.next_step import Step, diagnose, show_table
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
 from service.model.command_line import line
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, first_of
 from service.model.storage_errors import FileDamagedError
 
 UNREADABLE = Definition(
@@ -133,7 +133,7 @@ def vanished(table: TableFacts, now: datetime) -> HealthProblem | None:
         table.about,
         since,
         f"{count(len(instants), 'commit')} vanished between others on the timeline, neither rolled back nor archived:"
-        f" {', '.join(instants[:_NAMED])}{' ...' if len(instants) > _NAMED else ''}.",
+        f" {first_of(instants, _NAMED)}.",
         {"commits": len(instants), "instants": list(instants[:_NAMED])},
         step=Step(line("pause", "--table", table.id)),
     )

@@ -131,6 +131,6 @@ def _is_absent(stored: StoredProblem, not_computed: NotComputed, now: datetime) 
     try:
         kind = ProblemKind(stored.kind)
     except ValueError:
-        # While the problem exists, a replica that knows its kind writes it again and again.
+        # While the problem exists, a replica that knows the problem's kind writes the problem again and again.
         return now - stored.seen_at > _OF_ANOTHER_VERSION
     return not not_computed.covers(kind, stored.table_id)

@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 _COMPARED_AT_ONCE = 500
 _COMPUTED_AT_ONCE = 50
-# Each time after this many tables, the search pauses for a multiple of the time that it has worked, so that other
-# threads get the processor.
+# After each portion of this many tables, the search pauses for a multiple of the time that the portion took, so that
+# other threads get the processor.
 _WITHOUT_REST = 200
 _REST = 1.0
 _MOST_REST_SECONDS = 0.1

@@ -63,9 +63,9 @@ _LAST_ROUND = sa.select(_r.c.at).where(_r.c.id == _ROUND)
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began at `began` may write. It may not if another round, which began later or less
-    than `least` before it, has already claimed to write. Concurrent rounds wait here for each other, so that only one
-    of them handles each change."""
+    """Returns whether a round that began at `began` may write. The round may not write if a later round, or one that
+    began less than `least` before it, has already claimed to write. Concurrent rounds wait here for each other, so that
+    only one of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True

@@ -29,7 +29,8 @@ _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
 """An older result is not returned, so that even a call after a long pause gets recent problems."""
 MOST_AGE_AT_ONCE = timedelta(minutes=10)
-"""The largest age for callers that would rather get an old result than wait. Rounds of problems come more often."""
+"""The largest age for callers that would rather get an old result than wait. Rounds of problems come more often, so
+results are rarely that old."""
 
 
 @dataclass(frozen=True)

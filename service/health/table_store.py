@@ -26,9 +26,9 @@ from service.outcome import objective_store
 from service.outcome.objective import ObjectiveState
 from service.policies import store as policy_store
 from service.policies.precedence import Subject, effective_of_each
-from service.queue import breaker_store, held_store, lock_sighting_store
+from service.queue import breaker_store, held_back_store, lock_sighting_store
 from service.queue.breaker import Breaker
-from service.queue.job import HELD, Job, JobState
+from service.queue.job import WITH_WORKER, Job, JobState
 from service.queue.lock_sighting import LockSighting
 from service.scheduling import decision_store
 
@@ -168,7 +168,7 @@ def no_rare() -> RareFacts:
 
 
 def _any_rare() -> sa.Select[Any]:
-    states = [JobState.UNKNOWN, JobState.QUEUED, *HELD]
+    states = [JobState.UNKNOWN, JobState.QUEUED, *WITH_WORKER]
     rows = [
         sa.select(_j.c.id).where(_FAILED, _j.c.created_at > sa.bindparam("since", type_=schema.UtcDateTime)),
         sa.select(schema.breakers.c.table_id),
@@ -184,8 +184,8 @@ _ANY_RARE = _any_rare()
 
 
 def is_any_rare(engine: Engine, now: datetime) -> bool:
-    """Returns whether any table may have a rare fact. In most services no table has one, and this query saves them the
-    nine queries of `rare`."""
+    """Returns whether any table may have a rare fact. In most services no table has such a fact, and this query saves
+    the nine queries of `rare`."""
     return may_find(engine, _ANY_RARE, since=now - 2 * FAILURES_SHOWN_FOR)
 
 
@@ -198,7 +198,7 @@ def rare(connection: Connection, now: datetime, table_ids: Collection[str] | Non
         for each, lock in lock_sighting_store.in_the_way(connection, table_ids).items()
         if lock.is_in_the_way(now)
     }
-    for job in held_store.begun_or_locked_out(connection, locks, table_ids):
+    for job in held_back_store.begun_or_locked_out(connection, locks, table_ids):
         jobs[job.table_id].append(job)
     incidents = incident_store.every_standing(connection, table_ids)
     missed = objective_store.missed(connection, now, table_ids)
@@ -239,10 +239,10 @@ def _failures(connection: Connection, now: datetime, table_ids: Collection[str] 
     """Returns the failures by table id. A refused job that a person submitted is left out, because that person has seen
     the reason."""
     since = now - 2 * FAILURES_SHOWN_FOR
-    is_told = sa.and_(_j.c.reason.is_(None), _j.c.result["refusals"].as_string().is_not(None))
+    is_known_refusal = sa.and_(_j.c.reason.is_(None), _j.c.result["refusals"].as_string().is_not(None))
     failed = (
         sa.select(_j.c.table_id, _j.c.kind, _j.c.id, _j.c.created_at, _j.c.finished_at)
-        .where(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run), sa.not_(is_told))
+        .where(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run), sa.not_(is_known_refusal))
         .order_by(_j.c.created_at.desc(), _j.c.id.desc())
         .limit(MOST_FAILED)
     )

@@ -13,7 +13,7 @@ from service.health.next_step import Step, clean, compact, diagnose, roll_back, 
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
 from service.health.problem_facts import TableFacts
 from service.incidents.incident import MISPLACING_ROWS, IncidentKind, IncidentState
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, first_of
 from service.scheduling.pending_plans import ACTIONS
 
 INCIDENT = Definition(
@@ -110,7 +110,7 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
         for each in table.snapshot.pending
         if each.heartbeat_at and not each.is_plan and now - each.heartbeat_at >= DEAD_AFTER
     }
-    # No job takes a request of Flink for abandoned.
+    # Jobs never consider an instant that Flink has requested as abandoned.
     requests = {
         each.requested_time: each.requested_at
         for each in table.snapshot.pending
@@ -125,11 +125,14 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
     decision = table.decisions.get(JobKind.ROLLBACK)
     said = []
     if beats:
-        said.append(f"The last heartbeat of {_names(list(beats))} was {duration(now - min(beats.values()))} ago.")
+        said.append(
+            f"The last heartbeat of {first_of(list(beats), _NAMED)} was {duration(now - min(beats.values()))} ago."
+        )
     if requests:
         age = duration(now - min(requests.values()))
         said.append(
-            f"{_names(list(requests))} {'was' if len(requests) == 1 else 'were'} requested {age} ago and never begun."
+            f"{first_of(list(requests), _NAMED)} {'was' if len(requests) == 1 else 'were'} requested {age} ago and"
+            f" never begun."
         )
     why = [f"The policy: {decision.because}."] if decision else []
     beat = {"last_heartbeat_at": min(beats.values()).isoformat()} if beats else {}
@@ -167,7 +170,7 @@ def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
             table.about,
             since + timedelta(seconds=seconds),
             f"{count(len(stuck), f'{kind.value} plan')} pending for up to {duration(now - since)} ({duration(seconds)}"
-            f" allowed): {_names(instants)}.{maker}",
+            f" allowed): {first_of(instants, _NAMED)}.{maker}",
             {"service": kind.value, "plans": len(stuck), "instants": instants[:_NAMED], "allowed_seconds": seconds},
             step=_executing(table, kind, instants),
             part=kind.value,
@@ -213,7 +216,3 @@ def timeline_long(table: TableFacts, _now: datetime) -> HealthProblem | None:
         step=start(table.id, "Archive", JobKind.ARCHIVAL, {"retain": archival.retain}),
         remedy=remedy,
     )
-
-
-def _names(instants: list[str]) -> str:
-    return ", ".join(instants[:_NAMED]) + (" ..." if len(instants) > _NAMED else "")

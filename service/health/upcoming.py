@@ -52,7 +52,7 @@ _OF_DECISION = {Verdict.WAIT: NextState.WAITS, Verdict.SUGGEST: NextState.SUGGES
 
 def next_job(jobs: Sequence[PastJob], decisions: Mapping[JobKind, Decision]) -> NextJob | None:
     """Returns an active job among the table's last `jobs`, a running one if there is any. Without an active job,
-    returns the first job that is due by the current `decisions`; None if none is due."""
+    returns the first job that is due by the current `decisions`; None if no job is due."""
     active = [(_OF_JOB[job.state], job) for job in jobs if job.state in _OF_JOB]
     if active:
         state, job = min(active, key=lambda each: (each[0] is not NextState.RUNNING, each[1].created_at))

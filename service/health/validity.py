@@ -1,8 +1,8 @@
-"""A current time that notes until when the result of a computation with it stays the same.
+"""A current time for computations, which notes until when the result of a computation stays the same.
 
 A search for problems compares and subtracts times. `TrackedTime` notes when each comparison will have another outcome,
-and when each formatted duration will have another text. So the functions that find problems need not say when a
-problem must be computed again.
+and when each formatted duration will have another text. So the functions that find problems need not say when a problem
+must be computed again.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class IncidentDetails(DamageFound, frozen=True, kw_only=True):
     file_groups: Annotated[Count, Spec("Number of replaced file groups to which the commit wrote")] = UNSET
     partitions: Annotated[Count, Spec("Number of partitions to which the commit wrote")] = UNSET
     groups: Annotated[Many[GroupWrittenTo], Spec("The first of these file groups")] = UNSET
-    doubt: Annotated[Text, Spec("Why it is not proved that the commit came after the replacement; absent if it is")] = (
-        UNSET
-    )
+    doubt: Annotated[
+        Text, Spec("Why it is not proved that the commit came after the replacement; absent if it is proved")
+    ] = UNSET
     by_partition: Annotated[Many[SuspectedPartition], Spec("The first of the partitions")] = UNSET
     job_id: Annotated[Text, Spec("The job that found the incident, or that fenced the write")] = UNSET
     job_kind: Annotated[Text, Spec("Kind of the job that fenced the write")] = UNSET

@@ -18,11 +18,11 @@ from service.model.record import Record
 
 class IncidentKind(StrEnum):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or after a
-    contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer without the bucket
-    index. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers would use these files when the
-    rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found a
-    damage; `details` describe the damage, and `instant` is the time of the check."""
+    `OLD_NUMBER`: a commit seems to come from a writer with an old number of buckets, or without the bucket index. After
+    an expansion, all rows that the commit wrote to a partition lie in the old buckets. After a contraction, some rows
+    lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers
+    would use these files when the rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or the
+    checks after a job have found a damage; `details` describe the damage, and `instant` is the time of the check."""
 
     STALE_WRITE = "stale-write"
     OLD_NUMBER = "old-number"

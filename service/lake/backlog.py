@@ -16,9 +16,9 @@ class Cycle(JsonMapped):
     together.
 
     `compacted_at` is when the compaction with which the period begins completed; None before the first compaction.
-    `low_bytes` are the log bytes that this compaction left. `rises` counts how often in succession, since
-    `rising_since`, polls have found more log bytes. `is_whole` says that polls saw the beginning of the period, so that
-    `low_bytes` is right.
+    `low_bytes` are the log bytes that this compaction left. `rises` is the number of successive polls, since
+    `rising_since`, that each found more log bytes than the previous poll. `is_whole` says that polls saw the beginning
+    of the period, so that `low_bytes` is right.
     """
 
     compacted_at: datetime | None

@@ -35,7 +35,7 @@ class FileSlice:
     @property
     def base_path(self) -> str | None:
         """The path of the base file, relative to the table."""
-        return None if self.base_file is None else _join(self.partition_path, self.base_file)
+        return self.base_file and f"{self.partition_path}/{self.base_file}".removeprefix("/")
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Visibility:
     """Decides which files count, by the instants in their names.
 
     The rule is Hudi's (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2). Files of completed instants count. Files
-    that are older than the first completed instant count too, because their instants have been archived; for this,
-    instants that only a savepoint keeps on the timeline are ignored. Files of pending instants never count.
+    that are older than the first completed instant count too, because their instants have been archived. An instant
+    that only a savepoint keeps on the timeline is not considered the first one. Files of pending instants never count.
     `completions` maps requested times to completion times if the timeline records these.
     """
 
@@ -108,9 +108,9 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
     """Sorts the files of the partition `path` into latest slices and freed files.
 
     `replaced` maps each file id that a completed replacecommit replaced to the instant of this replacecommit, or to an
-    empty text if that is not known. Only the metadata of replacecommits tells which these are. Those of the active
-    timeline and the remembered ones are enough, because Hudi archives a replacecommit only after the cleaner has
-    removed the replaced files.
+    empty text if that is not known. Only the metadata of replacecommits names the replaced file ids. The replacecommits
+    of the active timeline and the remembered ones are enough, because Hudi archives a replacecommit only after the
+    cleaner has removed the replaced files.
     """
     groups = _committed(files, visibility)
     slices: list[FileSlice] = []
@@ -212,7 +212,3 @@ def data_files(storage: Storage) -> Iterator[Entry]:
             yield entry
         elif entry.name != META_FOLDER:
             yield from (below for below in storage.list(entry.path, recursive=True) if not below.is_folder)
-
-
-def _join(partition_path: str, name: str) -> str:
-    return f"{partition_path}/{name}" if partition_path else name

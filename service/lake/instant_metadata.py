@@ -108,9 +108,9 @@ class InstantMetadata(msgspec.Struct, frozen=True):
     `partitions` is None if the metadata does not name the touched partitions.
 
     Five members have partition paths as keys. `replaced` has file ids. `base_rows` has the rows in each base file that
-    the instant wrote, by name. `written` has the rows that it inserted, updated or deleted in each file group, by file
-    id; `inserted` counts only the inserted ones. `rewritten` has the file groups in which it wrote a newer version of a
-    base file.
+    the instant wrote, by name. `written` has the rows that the instant inserted, updated or deleted in each file group,
+    by file id; `inserted` counts only the inserted ones. `rewritten` has the file groups in which the instant wrote a
+    newer version of a base file.
 
     Three members have requested times of other instants: `rolled_back` of those that this instant undid, `repaired` of
     those whose rows it moved to where they belong, and `known` of those that a replacement by Groundskeeper took into

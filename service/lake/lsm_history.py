@@ -79,9 +79,9 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[F
     found: Found = {}
 
     def search(unreadable: tuple[type[GroundskeeperError], ...]) -> bool:
-        """Returns whether no file was `unreadable`."""
+        """Returns whether all files could be read. A file that raises an error of `unreadable` is left out."""
         is_whole = True
-        for path in _since(storage, config, since):
+        for path in [path for _, last, path in _files(storage, config) if last >= since]:
             try:
                 for row in _rows(storage, path, ["instantTime", "completionTime", "action", "metadata"]):
                     if row.instant_time >= since:
@@ -99,10 +99,6 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[F
     except (FileDamagedError, PathNotFoundError) as error:
         log.warning("The list of the files of the history cannot be read: %s", error.detail)
         return found, False
-
-
-def _since(storage: Storage, config: TableConfig, since: str) -> list[str]:
-    return [path for _, last, path in _files(storage, config) if last >= since]
 
 
 def _attempted(search: Callable[[], Result]) -> Result:

@@ -12,7 +12,6 @@ from typing import Annotated
 from jobs.spec import Documented, Spec
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.file_slices import Visibility, latest_slices
-from service.lake.instant import Instant
 from service.lake.storage import Entry, Storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import MAX_FILES, Timeline, timeline_of
@@ -90,8 +89,10 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
     own = timeline_of(listed)
     visibility = Visibility.of(own, config.timeline_layout)
     slices = [each for name, files in partitions.items() for each in latest_slices(name, files, visibility, {}).slices]
-    compacted = max((each.requested_time for each in own.instants if _is_compaction(each)), default="")
-    deltas = [each for each in own.instants if each.is_completed and each.action == "deltacommit"]
+    completed = [each for each in own.instants if each.is_completed]
+    # A compaction completes as a commit.
+    compacted = max((each.requested_time for each in completed if each.action == "commit"), default="")
+    deltas = [each for each in completed if each.action == "deltacommit"]
     pending = own.pending()
     return MetadataTableState(
         read_at=now,
@@ -113,10 +114,6 @@ def _completions(timeline: Timeline, after: str = "") -> list[str]:
     instants has a deltacommit in the metadata table."""
     completed = (each.completion_time or each.requested_time for each in timeline.instants if each.is_completed)
     return sorted(each for each in completed if each > after)
-
-
-def _is_compaction(instant: Instant) -> bool:
-    return instant.is_completed and instant.action == "commit"
 
 
 def _first(pending: set[str], listed: Mapping[str, Entry]) -> datetime | None:

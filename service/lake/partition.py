@@ -9,7 +9,8 @@ from service.lake.file_slices import FileSlice, Listed
 from service.lake.snapshot import SIZE_BOUNDS, Bucket, PartitionDetail, PartitionState
 
 _MAX_REMEMBERED = 1000
-"""How many of a partition's replaced file groups, the newest ones, are remembered after their files are gone."""
+"""The number of replaced file groups of a partition that are remembered after their files are gone. The newest ones are
+remembered."""
 
 
 def describe(

@@ -46,9 +46,9 @@ _forks = multiprocessing.get_context("forkserver")
 
 
 def preload(*modules: str) -> None:
-    """Names the modules that are already imported in each child. The server process, which forks the children, imports
-    them when it starts, together with this process's first child. Without a call of `preload` it imports only this
-    module."""
+    """Names the modules that are already imported in each child. A server process forks the children. It starts
+    together with this process's first child, and then imports these modules. Without a call of `preload`, the server
+    process imports only this module."""
     _forks.set_forkserver_preload([__name__, *modules])
 
 

@@ -83,8 +83,8 @@ def _of_zookeeper(lock: TableLock, lock_hosts: Collection[str]) -> ServerLock:
 
 
 def _of_dynamodb(lock: TableLock, lock_hosts: Collection[str], now: datetime) -> ServerLock:
-    """Reads the item of `AmazonDynamoDBLockClient`. The holder keeps rewriting it (`recordVersionNumber`), and deletes
-    or marks it when it releases the lock."""
+    """Reads the item of `AmazonDynamoDBLockClient`. The holder keeps rewriting the item (`recordVersionNumber`), and
+    deletes or marks the item when it releases the lock."""
     region, endpoint = _option(lock, "dynamodb.region"), lock.options.get(f"{PREFIX}dynamodb.endpoint_url")
     table, key = _option(lock, "dynamodb.table"), _option(lock, "dynamodb.partition_key")
     if endpoint:

@@ -89,8 +89,8 @@ class PartitionState:
     version of the service has stored.
 
     The last two members are about consistent hashing. `largest_range_bytes` is the size of the largest bucket.
-    Each pair of neighbouring buckets has a larger one; `neighbours_bytes` is the smallest of their sizes (None without
-    a pair).
+    `neighbours_bytes` comes from the pairs of neighbouring buckets: each pair counts with the size of its larger
+    bucket, and the smallest of these sizes is the result (None without a pair).
     """
 
     path: str

@@ -98,8 +98,8 @@ class Storage:
     def list(self, path: str = "", *, recursive: bool = False, most: int = MAX_LISTED) -> list[Entry]:
         """Returns the files and folders below `path`; an empty list if it does not exist.
 
-        Raises StorageError for more than `most`, and PathOutsideTableError if a folder in it is a link out of the
-        table.
+        Raises StorageError for more than `most` entries, and PathOutsideTableError for a folder that is a link out of
+        the table.
         """
         start = len(self.root.rstrip("/")) + 1
         with self._translated_errors(path):

@@ -1,4 +1,4 @@
-"""The active timeline. It is read from the names of its files, by one listing and without a JVM."""
+"""The active timeline, read from the names of its files by one listing, without a JVM."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Session:
     def _receive(self) -> bytes:
         (length,) = struct.unpack(">i", self._exactly(4))
         if not 0 < length <= _MOST_BYTES:
-            raise ZookeeperError("what answers is no ZooKeeper")
+            raise ZookeeperError("the server is not a ZooKeeper server")
         return self._exactly(length)
 
     def _exactly(self, length: int) -> bytes:
@@ -143,7 +143,7 @@ def connected(servers: Sequence[tuple[str, int]], seconds: float) -> Iterator[Se
             try:
                 yield session
             except struct.error as malformed:
-                raise ZookeeperError("what answers is no ZooKeeper") from malformed
+                raise ZookeeperError("the server is not a ZooKeeper server") from malformed
             session._end()
             return
     raise error or TimeoutError()

@@ -1,5 +1,5 @@
 """Shows the lock of a table, and breaks a lock that a dead writer has left. The lock must be a file, and must not end
-by itself. `held_lock.refusal` decides whether a lock may be broken. The file is removed only if it has not changed
+by itself. `lock_report.refusal` decides whether a lock may be broken. The file is removed only if it has not changed
 since it was read."""
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from service.lake.table_config import read_table_config
 from service.lake.table_lock import LockFile, is_removable, read_lock, remove_lock
 from service.lake.timeline import timeline_files, timeline_of
 from service.locks.errors import LockChangedError
-from service.locks.held_lock import HeldLock, Writer, held_by, refusal
+from service.locks.lock_report import LockReport, Writer, held_by_job, refusal
 from service.observation.lake_access import LakeAccess
-from service.queue import held_store, lock_sighting_store
+from service.queue import held_back_store, lock_sighting_store
 from service.queue.job import Job
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class LockBreaker:
     lake: LakeAccess
     break_after: timedelta
 
-    def read(self, table_id: str) -> HeldLock:
+    def read(self, table_id: str) -> LockReport:
         """Reads lock, heartbeats and timeline. Raises TableNotFoundError and the errors of `service.lake`."""
         with reading(self.database.engine) as connection:
             table = table_store.get(connection, table_id)
@@ -62,7 +62,7 @@ class LockBreaker:
             jobs = _jobs(connection, table_id)
         own = {instant: job.id for job in jobs for instant in job.instants}
         writers = [Writer(instant, at, own.get(instant)) for instant, at in read.heartbeats.items()]
-        return HeldLock(
+        return LockReport(
             table_id=table_id,
             provider=class_of(table.lock.provider),
             file=read.file,
@@ -73,7 +73,7 @@ class LockBreaker:
             jobs=jobs,
         )
 
-    def break_lock(self, table_id: str, *, reason: str, by: str, lock_id: str | None = None) -> HeldLock:
+    def break_lock(self, table_id: str, *, reason: str, by: str, lock_id: str | None = None) -> LockReport:
         """Removes the lock, and returns its last state. If `lock_id` is given, only a lock with this id is removed.
         Jobs that went back to the queue because of the lock become due at once.
 
@@ -90,7 +90,7 @@ class LockBreaker:
             table = table_store.get(connection, table_id)
             lock = replace(lock, jobs=_jobs(connection, table_id))
             if job := lock.holding_job():
-                raise held_by(job)
+                raise held_by_job(job)
             audit_record.state_object(before, {"state": "being removed", "reason": reason})
         self._remove(table, seen)
         log.warning(
@@ -102,7 +102,7 @@ class LockBreaker:
             reason,
         )
         with writing(self.database.engine) as connection:
-            held_store.hasten_locked_out(connection, table_id, self.database.clock())
+            held_back_store.make_locked_out_due(connection, table_id, self.database.clock())
             audit_record.state_object(before, {"state": "removed", "reason": reason})
         self.database.notifier.notify()
         return lock
@@ -116,7 +116,7 @@ class LockBreaker:
 
 def _jobs(connection: Connection, table_id: str) -> list[Job]:
     locks = lock_sighting_store.in_the_way(connection, [table_id])
-    return held_store.begun_or_locked_out(connection, locks, [table_id])
+    return held_back_store.begun_or_locked_out(connection, locks, [table_id])
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def read_stored(
     return StoredLock(file, is_file, beats, read_pending(storage, config.in_frame_of(listed), timeline))
 
 
-def _shown(lock: HeldLock) -> dict[str, Any]:
+def _shown(lock: LockReport) -> dict[str, Any]:
     """Returns the members of a lock that the audit trail keeps."""
     since = lock.file.since.isoformat() if lock.file.since else None
     return {"state": lock.state.value, "path": lock.file.path, "since": since, "holder": lock.file.holder}

@@ -32,7 +32,7 @@ from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.lock_state import LockState
 from service.model.storage_errors import ReadersBusyError, ReadTimedOutError
 from service.model.table_errors import TableNotFoundError
-from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
+from service.queue import breaker_store, held_back_store, job_store, lease_store, lock_sighting_store, queue_statistics
 from service.queue.lock_sighting import PATIENCE, LockSighting
 from service.queue.lock_sighting_store import Watched
 
@@ -66,7 +66,7 @@ class LocksChecked:
     begun: int = 0
 
     def __bool__(self) -> bool:
-        """Returns whether a lock is watched. If none is watched, the next round may wait (`runtime.process.Tick`)."""
+        """Returns whether a lock is watched. If not, the next round may wait (`service.runtime.ticks.Tick`)."""
         return self.watched > 0
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ class LockWatch:
         noticed before a worker takes a job of these tables."""
         if not self._config.lock_hosts:
             return set()
-        waiting = held_store.waiting_for_lock(connection).keys()
+        waiting = held_back_store.waiting_for_lock(connection).keys()
         new, self._waiting = waiting - self._waiting, set(waiting)
         if new:
             of_servers = {_servers(lock): table_id for table_id, lock in table_store.locks(connection, new).items()}
@@ -223,8 +223,8 @@ def _wanted(connection: Connection, now: datetime, watched: Mapping[str, Watched
         for table_id in lease_store.tables_of_next(connection, now, group, NEXT)
     }
     held = {table_id for table_id, each in watched.items() if each.holds_back}
-    near = held_store.waiting_for_lock(connection, first | held) if first | held else {}
-    return near.keys() | held_store.kept_out(connection)
+    near = held_back_store.waiting_for_lock(connection, first | held) if first | held else {}
+    return near.keys() | held_back_store.tables_locked_out(connection)
 
 
 def _sighting(connection: Connection, before: LockSighting, found: LockFile, now: datetime) -> LockSighting:
@@ -240,7 +240,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
         state = LockState.FREE
     is_held = state is LockState.HELD
     same = is_held and before.state is LockState.HELD and before.holder == found.holder
-    errors = held_store.waiting_for_lock(connection, [before.table_id])
+    errors = held_back_store.waiting_for_lock(connection, [before.table_id])
     since: datetime | None = None
     if is_held:
         since = found.since or (before.since if same else now)
@@ -266,4 +266,4 @@ def _release(connection: Connection, table_id: str, now: datetime) -> None:
     for breaker in breaker_store.every(connection, now, [table_id]):
         if breaker.error is not None and breaker.error.type in (TABLE_LOCKED, LOCK_UNAVAILABLE):
             breaker_store.half_open(connection, table_id, now, kind=breaker.kind)
-    held_store.hasten_locked_out(connection, table_id, now)
+    held_back_store.make_locked_out_due(connection, table_id, now)

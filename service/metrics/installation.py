@@ -1,5 +1,6 @@
-"""The data and the place for the computation of answers about all tables. If there are very many tables, the process of
-`service.runtime.fleet_process` computes these answers, so that no other call shares an interpreter with them."""
+"""The objects that answers about all tables are computed from, and the process that computes them. If there are very
+many tables, the process of `service.runtime.fleet_process` computes these answers, so that no other call shares an
+interpreter with them."""
 
 from __future__ import annotations
 

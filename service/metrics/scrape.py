@@ -21,8 +21,9 @@ from service.model.paced import Paced
 log = logging.getLogger(__name__)
 
 _OLDER_SECONDS = 4.0
-"""While the next text is made, a caller may get a text that is older than a second by this time. A text takes half a
-second for very many tables. Prometheus requests the text less often, and so gets a new one."""
+"""While the next text is made, a caller may get the last text, which is then at most this much older than a second.
+Making a text takes half a second for very many tables. Prometheus requests the text less often than this, and so gets a
+new one."""
 
 
 class Scrapes:

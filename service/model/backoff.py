@@ -11,8 +11,8 @@ from random import Random
 class BackOff:
     """Exponential delays from `first` to at most `most`, in seconds.
 
-    Half of each delay is random ("equal jitter"), so that jobs that failed together, for example because the storage
-    was down, do not retry together.
+    Half of each delay is random ("equal jitter"), so jobs that failed at the same time, for example because the storage
+    was down, do not retry at the same time.
     """
 
     first: float = 2.0
@@ -20,7 +20,7 @@ class BackOff:
     factor: float = 2.0
 
     def delay(self, attempt: int, rng: Random) -> timedelta:
-        """Returns the delay after attempt `attempt` (1 is the first) failed."""
+        """Returns the delay after the failure of attempt number `attempt`; the first attempt has the number 1."""
         # The exponent is limited, because a float overflows at 2**1024.
         full = min(self.most, self.first * self.factor ** min(max(attempt, 1) - 1, 64))
         return timedelta(seconds=full * (0.5 + rng.random() / 2))

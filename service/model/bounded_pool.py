@@ -47,7 +47,8 @@ class BoundedPool(Generic[Item]):
 
     @property
     def capacity(self) -> int:
-        """The number of further keys that the pool can take. So many items keep the pool busy for the next moments."""
+        """The number of further keys that the pool can take. This number of items keeps the pool busy for the next
+        moments."""
         with self._guard:
             return max(0, (1 + _WAITING) * self._size - len(self._busy))
 

@@ -17,7 +17,7 @@ class CallTimes:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Measures the time in the thread that answers the call. The time before that counts as waiting."""
+        """Measures the time in the thread that answers the call. The time before that is the part `wait`."""
         on_processor = time.thread_time()
         self._parts = {"wait": time.perf_counter() - self._began, "database": 0.0}
         try:
@@ -35,8 +35,8 @@ class CallTimes:
                 self._parts["database"] += time.perf_counter() - began
 
     def header(self) -> str:
-        """Returns the measured parts and the total, in milliseconds. `total` without `wait` includes `cpu` and
-        `database`."""
+        """Returns the measured parts and the total, in milliseconds. The parts `cpu` and `database` are within the time
+        between `wait` and `total`."""
         parts = {**self._parts, "total": time.perf_counter() - self._began}
         return ", ".join(f"{name};dur={1000 * seconds:.1f}" for name, seconds in parts.items())
 

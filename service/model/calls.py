@@ -1,5 +1,6 @@
-"""Lets longer work of this process give way to calls. Python runs only one thread at a time. A thread that answers a
-call lets other threads run at each row that it reads. If another thread computes, the call would wait at each row."""
+"""Lets longer work of this process give way to calls. Python runs only one thread at a time. Whenever a thread that
+answers a call reads a row, it lets other threads run. While another thread computes, the call would therefore wait at
+each row."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Calls:
 
     def giving_way(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yields the items, and gives way after every hundred of them, for at most half a second in all. The limit is
-        needed because a call may wait for a lock of the caller: then neither can go on until that time is over."""
+        needed because a call may wait for a lock that the caller holds. Without the limit, the call and the caller
+        would wait for each other."""
         left = _MOST_SECONDS
         for number, item in enumerate(items, 1):
             yield item

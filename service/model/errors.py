@@ -30,15 +30,15 @@ class GroundskeeperError(Exception):
     title = "Something went wrong inside Groundskeeper"
     hint = "Check the service's log, and report the error if it happens again."
     why = (
-        "An unexpected error occurred in the service. The service's log has the cause. The answer does not have the"
-        " cause, because it might contain secrets."
+        "An unexpected error occurred in the service. The service's log has the cause. The answer leaves out the cause,"
+        " because the cause might contain secrets."
     )
     example = "Something went wrong inside Groundskeeper"
     example_members: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, *, like: ErrorOfJobs | None = None) -> None:
-        """`like` is the same error of jobs, for an error that jobs report, too. Texts that the class does not declare
-        come from there."""
+        """`like` is the error of `jobs` with the same meaning, if jobs report this error, too. The class takes from
+        `like` the texts that it does not declare itself."""
         for text in _TEXTS if like else ():
             if text not in vars(cls):
                 setattr(cls, text, getattr(like, text))
@@ -46,8 +46,8 @@ class GroundskeeperError(Exception):
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
     ) -> None:
-        # Secrets must not remain in the text: it is shown, stored, sent in events and logged, and may come from a
-        # library, a table or a storage.
+        # Secrets must not remain in the text. The text may come from a library, a table or a storage, and is shown,
+        # stored, logged and sent in events.
         self.detail = _storable(redacted(detail))
         super().__init__(self.detail or self.title)
         self.hint = self.hint if hint is None else hint

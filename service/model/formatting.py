@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _LENGTHS = {"day": 86_400, "h": 3600, "min": 60}
@@ -10,6 +11,15 @@ _LENGTHS = {"day": 86_400, "h": 3600, "min": 60}
 
 def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def first_of(names: Sequence[object], most: int) -> str:
+    """Returns the first `most` names, followed by three dots if there are more."""
+    return ", ".join(map(str, names[:most])) + (" ..." if len(names) > most else "")
+
+
+def utc_minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def size(number: float) -> str:

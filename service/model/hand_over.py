@@ -55,9 +55,7 @@ class HandOver(JsonMapped):
         ),
     ]
     since: datetime
-    deadline: Annotated[
-        datetime, Spec("If the writers are not stopped until this time, the job fails without any change")
-    ]
+    deadline: Annotated[datetime, Spec("If the writers are not stopped by this time, the job fails without any change")]
     by: Annotated[
         str | None, Spec("The caller that stopped the writers, or `groundskeeper`", examples=("groundskeeper",))
     ] = None
@@ -101,7 +99,7 @@ class HandOver(JsonMapped):
             case HandOverState.STOPPED:
                 return "Leave the writers stopped until the job has committed or ended."
             case _ if is_over:
-                return "Check that the Flink job is running: this job ended while Flink was being stopped."
+                return "Check that the Flink job is running: it was being stopped when the service's job ended."
         body, more = '{"savepoint": "..."}', ""
         if self.restart is FlinkRestart.WITHOUT_STATE:
             body = '{"restart": "without-state"}'

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 
 class LockState(StrEnum):
-    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or its file is not
-    one of Hudi."""
+    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or the lock's file
+    does not have Hudi's format."""
 
     HELD = "held"
     FREE = "free"

@@ -18,7 +18,7 @@ _DIGEST = "digest"
 
 @dataclass(frozen=True)
 class Failure:
-    """Jobs of one kind that have failed for good for one reason."""
+    """Jobs of one kind that have failed for good, all for the same reason."""
 
     title: str
     remedy: str
@@ -92,8 +92,8 @@ def failed(notification: Notification, failure: Failure) -> Message:
 
 
 def together(notification: Notification, drafts: Sequence[Draft], now: datetime) -> Draft:
-    """Merges drafts into one draft. All their problems belong to one alert from now on, which ends when the last of
-    them ends."""
+    """Merges drafts into one draft. All problems of the drafts belong to one alert from now on. The alert ends when the
+    last of these problems ends."""
     parts = [each.message for each in drafts]
     shown, others = parts[:MOST_ENTRIES], parts[MOST_ENTRIES:]
     states = {part.state for part in parts}

@@ -79,7 +79,7 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
             # If another replica has sent messages meanwhile, the stored notification has changed. In this case the next
             # round decides anew.
             if store.find(connection, found.notification.name) == found.notification:
-                number += _tell(connection, database, found, price_per_gb_hour)
+                number += _write_messages(connection, database, found, price_per_gb_hour)
     if number:
         database.notifier.notify()
     return Round(number)
@@ -143,7 +143,7 @@ def _tables(connection: Connection, patterns: Sequence[str]) -> tuple[str, ...]:
     return (*patterns, *found)
 
 
-def _tell(connection: Connection, database: Database, found: _Findings, price: float | None) -> int:
+def _write_messages(connection: Connection, database: Database, found: _Findings, price: float | None) -> int:
     notification, outcome, now = found.notification, found.outcome, database.clock()
     store.forget(connection, notification.name, outcome.gone)
     store.keep(connection, notification.name, outcome.kept)

@@ -38,15 +38,15 @@ _ROUND_SECONDS = 10.0
 _CLAIMED_AT_ONCE = 200
 # One call of a reader checks at most this many tables, one after the other, so that the calls themselves cost little.
 _TOGETHER = 25
-# A table is polled earlier by up to this part of the interval, together with a table that is due. A claim and a call of
-# a reader cost ten times as much as the poll of an unchanged table. So after a while, tables that nobody writes are
-# always polled together.
+# A table may be polled earlier, by up to this part of the interval, if another table is due. So fewer claims and calls
+# of a reader are made, which cost ten times as much as the poll of an unchanged table. After a while, all tables to
+# which nobody writes are polled together.
 _EARLY = 0.05
 # One call of a reader reads at most this many tables for the first time. One transaction records their polls.
 _NEW_TOGETHER = 10
 # A table whose polls fail is checked at this interval, so that its recovery is noticed within a minute. The check is
 # cheap.
-_GLANCE_SECONDS = 40.0
+_DIGEST_SECONDS = 40.0
 # Share of the interval that is random, so that tables which were registered together are not always polled together.
 _SPREAD = 0.1
 
@@ -63,7 +63,7 @@ class ObserverConfig:
 
 @dataclass(frozen=True)
 class _Failed:
-    seen: str  # The digest that a `Glance` at the table returned right before the poll.
+    seen: str  # The `FilesDigest` of the table right before the poll.
     until: datetime  # When the next poll is due. An earlier poll of an unchanged table would only fail again.
 
 
@@ -100,12 +100,12 @@ class Observer:
         read: ReadTable,
         first: ReadFirst,
         quiet: FindQuiet,
-        glance: Callable[[str], str],
+        files_digest: Callable[[str], str],
         notifier: Notifier,
         on_new_schema: Callable[[str], None] = lambda _table_id: None,
     ) -> None:
         self._on_new_schema = on_new_schema
-        self._glance = glance
+        self._files_digest = files_digest
         self._failed_as: dict[str, _Failed] = {}
         self._engine = engine
         self._clock = clock
@@ -170,7 +170,7 @@ class Observer:
                 requested=requested,
                 insisted=insisted,
                 without=busy,
-                failing_again_at=now + timedelta(seconds=min(seconds, _GLANCE_SECONDS)),
+                failing_again_at=now + timedelta(seconds=min(seconds, _DIGEST_SECONDS)),
             )
             # For few tables, a transaction takes longer than reading their watches.
             claimed = watch_store.claimed(connection, ids) if 0 < len(ids) <= _TOGETHER else []
@@ -265,9 +265,9 @@ class Observer:
                 self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"), seen)
 
     def _seen(self, watch: Watch) -> str:
-        """Returns the digest of a glance at a table before a poll that may fail."""
+        """Returns the `FilesDigest` of a table before a poll that may fail."""
         try:
-            return self._glance(watch.base_path)
+            return self._files_digest(watch.base_path)
         except GroundskeeperError as error:
             return error.type
 
@@ -276,7 +276,7 @@ class Observer:
         return failed is not None and failed.seen == seen and self._clock() < failed.until
 
     def _failed(self, watch: Watch, error: GroundskeeperError, seen: str | None) -> None:
-        """Records a failed poll. `seen` is the digest of a glance at the table before the poll."""
+        """Records a failed poll. `seen` is the `FilesDigest` of the table before the poll."""
         self._count(failed=1)
         level = logging.INFO if watch.failures else logging.WARNING
         log.log(level, "Table %s cannot be polled: %s %s", watch.table_id, error.title, error.detail)
@@ -284,7 +284,7 @@ class Observer:
         now, problem = self._clock(), error.problem()
         if seen is not None:
             self._failed_as[watch.table_id] = _Failed(seen, now + delay)
-        soon = timedelta(seconds=min(delay.total_seconds(), _GLANCE_SECONDS))
+        soon = timedelta(seconds=min(delay.total_seconds(), _DIGEST_SECONDS))
         try:
             with writing(self._engine) as connection:
                 failures = watch_store.record_failure(

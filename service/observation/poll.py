@@ -75,7 +75,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         watch_store.lock(connection, watch.table_id)
         given = {"of_table": watch.table_id, "of_tables": [watch.table_id]}
         watched, found, stored, unresolved, with_unknown = _KNOWN.read(connection, given)
-        before = watch_store.existing(watched, watch.table_id)
+        before = table_store.existing(watched, watch.table_id)
         table = table_store.existing(found, watch.table_id)
         if _is_overtaken(table, polled, before, stored):
             return PollResult(watch.table_id)

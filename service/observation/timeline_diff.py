@@ -54,7 +54,7 @@ class KnownState:
 def known_state(connection: Connection, table_id: str, timeline: Timeline) -> KnownState:
     since = timeline.instants[0].requested_time if timeline.instants else ""
     found, table, stored, known, newest = _KNOWN.read(connection, {"of_table": table_id, "since": since})
-    watch = watch_store.existing(found, table_id)
+    watch = table_store.existing(found, table_id)
     if watch.looked_at is None:
         return KnownState(table_store.existing(table, table_id), watch)
     before = min((each.requested_time for each in stored.snapshot.pending), default=since) if stored else since

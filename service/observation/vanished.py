@@ -18,7 +18,8 @@ from service.lake.timeline import Timeline
 from service.observation.timeline_diff import KnownState, ObservedInstant
 
 MOST_VANISHED = 20
-"""One poll searches the history for at most this many commits. Others follow once these are explained."""
+"""One poll searches the history for at most this many commits. Later polls search for the others, once the first ones
+are explained."""
 
 _UNDOING = ("rollback", "restore")
 

@@ -20,8 +20,8 @@ WEEK = timedelta(days=7)
 class ObjectiveCheck:
     """The result of a check of a table. `overhead` is the cost of a read, divided by its cost after the table services
     that are switched on. `missed` says how the objective is missed, as a sentence without a full stop; None if it is
-    kept. `waiting` has the table's price while it waits although its reads cost more than allowed (`of_reads`), else
-    None."""
+    kept. `waiting` is None, or the table with its price if it waits for its compaction although its reads cost more
+    than allowed (`of_reads`)."""
 
     overhead: float
     missed: str | None = None
@@ -40,8 +40,8 @@ class Kept:
         return 1 - self.missed_seconds / self.seconds if self.seconds else 1.0
 
     def burn(self, kept_percent: float) -> float:
-        """Returns the time for which the objective was missed, divided by the time for which it may be. A result of 1
-        means that the error budget is used up at the end of the period."""
+        """Returns the time for which the objective was missed, divided by the time for which it may be missed. A result
+        of 1 means that the error budget is used up at the end of the period."""
         return (1 - self.share) / (1 - kept_percent / 100)
 
 

@@ -1,6 +1,6 @@
-"""The reads that may cost more than an objective allows. The price of a table is the work for each read that regular
-compactions would keep cheap. Tables with a high price wait for their compaction, as long as the reads of all waiting
-tables are few enough."""
+"""The reads that may cost more than an objective allows. The price of a table is the work of regular compactions,
+divided by the number of reads that they would keep cheap. Tables with a high price wait for their compaction, as long
+as the reads of all waiting tables are few enough."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CostlyTable:
-    """A table whose reads would cost more than allowed without a compaction. `price` is the number of seconds of work
-    for each read that regular compactions keep cheap."""
+    """A table whose reads would cost more than allowed without a compaction. `price` is the work of regular compactions
+    in seconds, divided by the number of reads that they keep cheap."""
 
     table_id: str
     reads_per_day: float
@@ -24,9 +24,9 @@ class CostlyTable:
 
 
 class ReadShare:
-    """The tables of a level of a policy that wait, those with the highest price first; and how often all tables of this
-    level are read. `may_wait` is the share of these reads that may cost more; None until a table of the level was
-    decided about."""
+    """The waiting tables of a level of a policy, those with the highest price first, and the number of reads of all
+    tables of this level. `may_wait` is the share of these reads that may cost more; None before the first decision
+    about a table of the level."""
 
     def __init__(self, level: str, reads_per_day: float = 0.0, waiting: Iterable[CostlyTable] = ()) -> None:
         self.level, self.reads_per_day = level, reads_per_day
@@ -36,7 +36,7 @@ class ReadShare:
         self._reads = [self._tables[table_id].reads_per_day for _, table_id in self._order]
 
     def with_costlier(self, table: CostlyTable) -> float:
-        """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
+        """Returns the share of all reads that go to this table and to the waiting tables with a higher price."""
         place = bisect_left(self._order, table._rank)
         costlier = sum(self._reads[:place]) + table.reads_per_day
         own = self._tables.get(table.table_id)

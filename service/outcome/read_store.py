@@ -85,8 +85,8 @@ def seen_by_days(connection: Connection, now: datetime) -> dict[str, dict[ReadSo
 
 
 def prune(connection: Connection, now: datetime, limit: int) -> int:
-    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay. They
-    distinguish a table that is no longer read from one that was never read."""
+    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay. So a table that
+    is no longer read differs from a table that was never read."""
     later = _r.alias()
     is_last = ~sa.exists().where(
         later.c.table_id == _r.c.table_id, later.c.source == _r.c.source, later.c.hour > _r.c.hour

@@ -27,8 +27,8 @@ may be unknown."""
 @dataclass(frozen=True)
 class TableObjective:
     """The settings, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
-    the job. `work_seconds` has the expected time of a job, for each kind that makes reads cheaper. `share` is about the
-    tables of the level that sets `of_reads`; None if every read of the table has to be cheap."""
+    the job. `work_seconds` has the expected time of a job, for each kind that makes reads cheaper. `share` has the
+    waiting tables and all reads of the level that sets `of_reads`; None if every read of the table has to be cheap."""
 
     settings: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     rates: ReadRates = field(default_factory=ReadRates)
@@ -69,8 +69,7 @@ class TableObjective:
         return gain.paid_per_second(self.age(kind, snapshot, now), work) if gain else 0.0
 
     def is_worth_it(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> bool:
-        """Returns whether the job is worth its work by `least_worth`. After a day a job that saves anything is worth
-        it."""
+        """Returns whether the job is worth its work by `least_worth`. After a day, any gain is enough."""
         least, gain = self.settings.least_worth, self.gain(kind, snapshot)
         if least is None or gain is None or gain.seconds_per_read <= 0:
             return least is None
@@ -95,8 +94,8 @@ class TableObjective:
         return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
 
     def waiting(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable | None:
-        """Returns the table with its price if its logs wait, because the table and the waiting tables with a higher
-        price have few enough reads (`of_reads`). After a day no table waits any more."""
+        """Returns the table with its price if its logs may wait, else None. The logs may wait if the table and the
+        waiting tables with a higher price have few enough reads (`of_reads`). After a day no table waits any more."""
         is_shared = self.share is not None and self.settings.limits_reads
         if not is_shared or not self.reaches_limit(snapshot):
             return None
@@ -106,15 +105,15 @@ class TableObjective:
         return found if self._share_with_costlier(found) <= 1 - (self.settings.of_reads or 1.0) else None
 
     def share_of_waiting(self, snapshot: TableSnapshot, now: datetime) -> float:
-        """Returns the share of all reads that the table has together with the waiting tables of a higher price."""
+        """Returns the share of all reads that go to this table and to the waiting tables with a higher price."""
         return self._share_with_costlier(self._rank(snapshot, now))
 
     def _share_with_costlier(self, table: CostlyTable) -> float:
         return self.share.with_costlier(table) if self.share else 1.0
 
     def _rank(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable:
-        """Returns the table with its price: the work for each read, if a compaction ran whenever the limit is reached,
-        and writers went on to commit as often as since the last compaction."""
+        """Returns the table with its price. The price assumes that a compaction runs whenever the limit is reached, and
+        that writers commit as often as since the last compaction."""
         since, cost = snapshot.since_compaction, self.cost_of_reads(snapshot)
         overhead, most = cost.of_logs, self.most_overhead(cost.compacted) or 1.0
         commits = max(1, since.commits)

@@ -1,4 +1,4 @@
-"""The reads a day of a typical table. A table about whose reads nothing is known is assumed to have as many."""
+"""The reads a day of a typical table. A table whose reads are unknown is assumed to have this number of reads."""
 
 from __future__ import annotations
 

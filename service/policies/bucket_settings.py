@@ -66,7 +66,9 @@ class ResizeSettings(Section):
 
     mode: SuggestOr = Mode.OFF
     split_bytes: Annotated[int, Spec("Parameter of the job", ge=MIB, lt=2**53)] = _RESIZE.split_bytes
-    merge_bytes: Annotated[int, Spec("Parameter of the job; 0: none is merged", ge=0, lt=2**53)] = _RESIZE.merge_bytes
+    merge_bytes: Annotated[int, Spec("Parameter of the job; 0: no bucket is merged", ge=0, lt=2**53)] = (
+        _RESIZE.merge_bytes
+    )
     min_buckets: int = _RESIZE.min_buckets
     max_buckets: int = _RESIZE.max_buckets
     cron: Cron = None

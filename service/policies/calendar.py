@@ -34,7 +34,7 @@ class OpenWindows(Documented):
 
 
 @dataclass(frozen=True)
-class HeldTables:
+class FrozenTables:
     """A freeze, and the names of the tables on which no automatic job starts."""
 
     freeze: Freeze
@@ -43,7 +43,7 @@ class HeldTables:
 
 @dataclass(frozen=True)
 class Calendar:
-    freezes: Sequence[HeldTables]
+    freezes: Sequence[FrozenTables]
     windows: Sequence[OpenWindows]
     always: int
     """Number of tables without windows, whose jobs may start at any time except in freezes."""
@@ -61,10 +61,10 @@ def between(connection: Connection, since: datetime, until: datetime) -> Calenda
         OpenWindows(source, zone, shared, names, windows.spans(shared, zone, since, until))
         for (source, zone, shared), names in groups.items()
     ]
-    held = [
-        HeldTables(each, [subject.name for subject in subjects if each.is_about(subject)])
+    frozen = [
+        FrozenTables(each, [subject.name for subject in subjects if each.is_about(subject)])
         for each in freeze_store.every(connection)
         if each.starts_at < until and each.ends_at > since
     ]
     always = len(known) - sum(len(each.names) for each in opened)
-    return Calendar(held, sorted(opened, key=lambda each: -len(each.names)), always)
+    return Calendar(frozen, sorted(opened, key=lambda each: -len(each.names)), always)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated
 
 from jobs.spec import Spec
+from service.model.formatting import utc_minute
 from service.model.record import Record
 from service.policies.precedence import Subject
 
@@ -35,7 +36,7 @@ class Freeze(Record):
 
     def __str__(self) -> str:
         why = f" ({self.reason})" if self.reason else ""
-        return f"the freeze {self.name} lasts until {self.ends_at:%Y-%m-%d %H:%M} UTC{why}"
+        return f"the freeze {self.name} lasts until {utc_minute(self.ends_at)}{why}"
 
 
 def lasting(freezes: Iterable[Freeze], table: Subject, now: datetime) -> Freeze | None:

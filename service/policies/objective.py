@@ -43,7 +43,7 @@ class ObjectiveSettings(Section):
         ),
     ] = None
     log_age_seconds: Annotated[
-        int | None, Spec("Longest time that a log file may wait for a compaction; or null", ge=60, le=31_536_000)
+        int | None, Spec("Longest time for which a log file may wait for a compaction; or null", ge=60, le=31_536_000)
     ] = None
     least_worth: Annotated[
         float | None,

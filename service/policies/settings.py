@@ -75,7 +75,8 @@ Interval = Annotated[int, Spec("Minimum time from the end of one job to the star
 StalePlan = Annotated[
     int,
     Spec(
-        "Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved dead",
+        "Age at which a pending plan causes a warning. A job executes the plan if the process that began the plan is"
+        " proved dead",
         ge=60,
         le=31_536_000,
     ),

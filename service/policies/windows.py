@@ -16,7 +16,7 @@ from service.policies.policy import DAYS, Window
 
 
 def closes_at(windows: Sequence[Window], time_zone: str, now: datetime) -> datetime | None:
-    """Returns when the open window closes. If several are open, returns the latest time; if none is open, None."""
+    """Returns when the open window closes: the latest time if several are open, None if no window is open."""
     return max((end for start, end in _around(windows, time_zone, now) if start <= now < end), default=None)
 
 

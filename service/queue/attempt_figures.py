@@ -121,7 +121,8 @@ def _gib(text: str | None) -> float:
 
 
 def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> None:
-    """Stores the figures of an attempt that has just ended (`of_attempt`), and teaches the cost model this attempt."""
+    """Stores the figures of an attempt that has just ended (`of_attempt`), and what the cost model learns from the
+    attempt."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     gib = gib_of_slot(*worker) if worker else 0.0
     figures = of_attempt(job, outcome, result, now, gib=gib)
@@ -169,7 +170,7 @@ def _add(dialect: str) -> sa.Executable:
     statement = insert_into(dialect, _t)
     new = statement.excluded
     amounts = {name: _t.c[name] + new[name] for name in NAMES}
-    # Clocks of replicas differ a little, but a row that is added later must not have an earlier time.
+    # A row that is added later must not have an earlier time, although the clocks of replicas differ a little.
     later = sa.case((new.ended_at > _t.c.ended_at, new.ended_at), else_=_t.c.ended_at)
     return statement.on_conflict_do_update(
         index_elements=["table_id", "kind"], set_={"ended_at": later, **amounts}
@@ -211,10 +212,7 @@ def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: b
 def gb_hours_since(connection: Connection, table_id: str, since: datetime) -> tuple[float, datetime | None]:
     """Returns the GB-hours of the table's attempts that have ended since `since`, and when the first of these ended."""
     ended = _f.c.table_id == table_id, _f.c.ended_at >= since
-    before = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(
-        _f.c.table_id == table_id, _f.c.ended_at < since
-    )
-    earlier = {row.kind: row.most for row in connection.execute(before.group_by(_f.c.kind))}
+    earlier = _totals_before(connection, table_id, since)
     rows = connection.execute(
         sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most"), sa.func.min(_f.c.ended_at).label("first"))
         .where(*ended)
@@ -228,17 +226,20 @@ def gb_hours_of_each(
     connection: Connection, table_id: str, since: datetime, until: datetime
 ) -> list[tuple[datetime, float]]:
     """Returns the ends of the table's attempts in this period, the earliest first, and the GB-hours of each."""
-    is_before = _f.c.table_id == table_id, _f.c.ended_at < until
-    rows = connection.execute(
-        sa.select(_f.c.kind, _f.c.ended_at, _f.c.gb_seconds).where(*is_before, _f.c.ended_at >= since)
-    ).all()
-    earlier = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(*is_before, _f.c.ended_at < since)
-    totals: dict[str, float] = {row.kind: row.most for row in connection.execute(earlier.group_by(_f.c.kind))}
+    in_period = _f.c.table_id == table_id, _f.c.ended_at >= since, _f.c.ended_at < until
+    rows = connection.execute(sa.select(_f.c.kind, _f.c.ended_at, _f.c.gb_seconds).where(*in_period)).all()
+    totals = _totals_before(connection, table_id, since)
     found = []
     for kind, ended_at, total in sorted(rows, key=lambda each: (each.ended_at, each.gb_seconds)):
         found.append((ended_at, (total - totals.get(kind, 0.0)) / 3600))
         totals[kind] = total
     return found
+
+
+def _totals_before(connection: Connection, table_id: str, since: datetime) -> dict[str, float]:
+    query = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most"))
+    rows = connection.execute(query.where(_f.c.table_id == table_id, _f.c.ended_at < since).group_by(_f.c.kind))
+    return {row.kind: row.most for row in rows}
 
 
 def _newest(before: datetime) -> sa.ScalarSelect[int]:

@@ -25,7 +25,8 @@ IDLE = timedelta(minutes=1)
 no other job waits."""
 
 _DOUBLED = 5
-"""How often a pause is doubled at most. After that many doublings, `IDLE` has grown to half of `MOST`."""
+"""The largest number of times that a pause is doubled. After that many doublings, `IDLE` has grown to half of `MOST`.
+"""
 
 REMEMBERED = timedelta(hours=24)
 """Failures are forgotten after this time without a further attempt."""
@@ -62,7 +63,7 @@ class Breaker(Record):
         return BreakerState.OPEN if now < self.next_try_at else BreakerState.HALF_OPEN
 
     def put_off(self, pressure: Pressure) -> datetime:
-        """Returns when the next attempt may start while this many other tables fail. An attempt that somebody has
+        """Returns when the next attempt may start under this pressure on the slots. An attempt that somebody has
         requested may start at once; `next_try_at` is then the time of the failure."""
         if self.next_try_at <= self.failed_at or not pressure.others_wait:
             return self.next_try_at

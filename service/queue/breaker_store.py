@@ -98,7 +98,7 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt of one kind of job, or of all kinds, start now. Makes the jobs due that wait for this.
+    """Lets the next attempt of one kind of job, or of all kinds, start now. Jobs that wait for this become due.
 
     `next_try_at` becomes the time of the failure, which marks the attempt as requested (`Breaker.put_off`).
     """

@@ -18,10 +18,10 @@ _a = schema.job_attempts
 _j = schema.jobs
 _w = schema.workers
 
-_HELD_BESIDE = (
+_LEASED_BESIDE = (
     sa.select(sa.func.count())
     .where(
-        schema.JOB_IS_HELD,
+        schema.JOB_HAS_WORKER,
         _j.c.worker_id == sa.bindparam("of_worker"),
         _j.c.id != sa.bindparam("of_job"),
     )
@@ -30,12 +30,12 @@ _HELD_BESIDE = (
 
 AT_LEASE: dict[str, Any] = {
     "jobs_before": sa.select(_w.c.jobs_taken).where(_w.c.id == sa.bindparam("of_worker")).scalar_subquery(),
-    "jobs_beside": _HELD_BESIDE,
+    "jobs_beside": _LEASED_BESIDE,
 }
 """The values of a new attempt. The job `of_job` has just been leased to the worker `of_worker`."""
 
 _TAKEN = _w.update().where(_w.c.id == sa.bindparam("of_worker")).values(jobs_taken=_w.c.jobs_taken + 1)
-_AT_END = sa.select(_a.c.jobs_before, _a.c.jobs_beside, _HELD_BESIDE.label("at_end")).where(
+_AT_END = sa.select(_a.c.jobs_before, _a.c.jobs_beside, _LEASED_BESIDE.label("at_end")).where(
     _a.c.job_id == sa.bindparam("of_job"), _a.c.attempt == sa.bindparam("of_attempt")
 )
 
@@ -52,8 +52,8 @@ def _count(connection: Connection, worker_ids: list[str]) -> None:
 
 
 def at_end(connection: Connection, job: Job) -> Circumstances:
-    """Returns the circumstances of an attempt that ends now. The number of jobs beside it is the mean of the numbers at
-    its lease and at its end."""
+    """Returns the circumstances of an attempt that ends now. The number of jobs beside the attempt is the mean of the
+    numbers at the lease and at the end."""
     known = {"of_job": job.id, "of_attempt": job.attempt, "of_worker": job.worker_id}
     row = connection.execute(_AT_END, known).one_or_none()
     if row is None or row.jobs_before is None:

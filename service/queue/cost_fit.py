@@ -1,5 +1,5 @@
-"""The fit of what jobs take, such as seconds. A job takes a constant amount, plus an amount for each GiB and one for
-each file that it works on, times a factor of its circumstances."""
+"""The fit of what jobs take, such as seconds. A job takes a constant amount, plus an amount for each GiB and an amount
+for each file that it works on. The sum is multiplied by a factor of the job's circumstances."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ _PLACES = {part: place for place, part in enumerate(CostPart, _FIRST)}
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How wrong the expectations of one part are, over the latest jobs from which they are learned. Errors are shares
-    of what a job took under its circumstances. They are None if too few jobs are known.
+    """The errors of the expectations of one part, over the latest jobs from which these are learned. Errors are shares
+    of what a job took under its circumstances. An error is None if too few jobs are known.
 
     `of_other_tables` is the median error for tables that the model does not know. `of_known_tables` is the median error
     for tables whose previous job the model knows.

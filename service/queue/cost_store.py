@@ -22,7 +22,7 @@ from service.lake.snapshot import Totals
 from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
-from service.queue.outlook_store import HeldRow, QueuedRow
+from service.queue.outlook_store import LeasedRow, QueuedRow
 
 _c = schema.attempt_costs
 _t = schema.tables
@@ -100,10 +100,11 @@ class Lessons:
         work = work or self._work(table_id, kind)
         return self.model.expected(table_id, kind, work, dry_run=dry_run, circumstances=circumstances)
 
-    def of_rows(self, queued: Iterable[QueuedRow], held: Iterable[HeldRow]) -> dict[str, Cost]:
-        """Returns the expected costs of queued jobs, and of held ones under their circumstances, by id of the job."""
+    def of_rows(self, queued: Iterable[QueuedRow], leased: Iterable[LeasedRow]) -> dict[str, Cost]:
+        """Returns the expected costs by id of the job: of queued jobs, and of jobs that workers have, under their
+        present circumstances."""
         costs = {each.id: self.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in queued}
-        for each in held:
+        for each in leased:
             found = self.expected(each.table_id, each.kind, dry_run=each.dry_run, circumstances=each.circumstances)
             costs[each.id] = found
         return costs

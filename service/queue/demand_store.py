@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.demand import Queued
-from service.queue.job import HELD
+from service.queue.job import WITH_WORKER
 from service.queue.lock_sighting import FRESH
 
 _j = schema.jobs
@@ -21,7 +21,9 @@ _s = schema.snapshots
 
 _COUNT_QUEUED = sa.select(_j.c.worker_group, sa.func.count()).where(schema.JOB_IS_QUEUED).group_by(_j.c.worker_group)
 _RUNNING = (
-    sa.select(_j.c.worker_group, sa.func.count().label("number")).where(schema.JOB_IS_HELD).group_by(_j.c.worker_group)
+    sa.select(_j.c.worker_group, sa.func.count().label("number"))
+    .where(schema.JOB_HAS_WORKER)
+    .group_by(_j.c.worker_group)
 )
 
 
@@ -43,9 +45,9 @@ def _queued() -> sa.Select[Any]:
     # One row for each table and group: jobs that write the table exclude each other, the others do not.
     writing = sa.func.max(sa.case((_j.c.mutating, 1), else_=0))
     others = sa.func.sum(sa.case((_j.c.mutating, 0), else_=1))
-    held = schema.jobs.alias("held")
-    is_held = held.c.state.in_(schema.literals(HELD))
-    busy = sa.select(held.c.table_id).where(is_held, held.c.mutating)
+    leased = schema.jobs.alias("leased")
+    is_leased = leased.c.state.in_(schema.literals(WITH_WORKER))
+    busy = sa.select(leased.c.table_id).where(is_leased, leased.c.mutating)
     locked = lock_sighting_store.locked(sa.bindparam("seen_since", type_=schema.UtcDateTime))
     tables = (
         sa.select(

@@ -22,8 +22,8 @@ def next_try_at(
     now: datetime,
 ) -> datetime:
     """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next attempt may
-    start. `job` is the job as it was leased, and still held. Dry runs change nothing, because only people request
-    them."""
+    start. `job` is the job as it was leased, which the worker still has. Dry runs change nothing, because only people
+    request them."""
     if job.dry_run:
         return now
     if outcome is AttemptOutcome.SUCCEEDED:

@@ -20,7 +20,7 @@ _Ready = tuple[tuple[float, ...], str, int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class HeldSlot:
+class OccupiedSlot:
     """A job that a worker holds."""
 
     table_id: str
@@ -40,14 +40,14 @@ class Course:
 
 def course(
     jobs: Sequence[Candidate],
-    held: Sequence[HeldSlot],
+    occupied: Sequence[OccupiedSlot],
     used: Mapping[str, float],
     slots: int,
     *,
     spare: int = 0,
     most_wait: float = inf,
 ) -> Course:
-    """Simulates when these jobs start with this number of slots. The jobs that are `held` here take slots at first.
+    """Simulates when these jobs start with this number of slots. The jobs in `occupied` take slots at first.
 
     Jobs of policies (`is_last`) get no more than `slots`; submitted jobs also get the `spare` slots.
 
@@ -55,8 +55,8 @@ def course(
     """
     found = Course()
     slots_used = dict(used)
-    busy = {each.table_id: each.left for each in held if each.mutating}
-    here = [each for each in held if each.is_here]
+    busy = {each.table_id: each.left for each in occupied if each.mutating}
+    here = [each for each in occupied if each.is_here]
     ends = [(each.left, each.table_id, each.mutating, each.left, each.is_last) for each in here]
     heapq.heapify(ends)
     free, own = slots + spare - len(here), sum(each.is_last for each in here)
@@ -68,7 +68,7 @@ def course(
     ready_last: list[_Ready] = []
     blocked: defaultdict[str, list[int]] = defaultdict(list)
     # Jobs of other groups free their tables, but no slot.
-    elsewhere = [(each.left, each.table_id) for each in held if each.mutating and not each.is_here]
+    elsewhere = [(each.left, each.table_id) for each in occupied if each.mutating and not each.is_here]
     heapq.heapify(elsewhere)
     now = 0.0
 
@@ -137,15 +137,17 @@ def course(
     return found
 
 
-def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
+def wanted_slots(
+    jobs: Sequence[Candidate], occupied: Sequence[OccupiedSlot], used: Mapping[str, float], *, goal: float
+) -> int:
     """Returns the smallest number of slots with which no due job waits for a slot longer than `goal` seconds, but at
-    least the number of jobs that are held here. For a long queue the result is an upper bound: it assumes that with n
-    slots each job starts after the n-th part of all work."""
+    least the number of jobs that occupy slots here. For a long queue the result is an upper bound: it assumes that with
+    n slots each job starts after the n-th part of all work."""
     due = [job for job in jobs if job.due <= 0.0]
-    taken = sum(each.is_here for each in held)
+    taken = sum(each.is_here for each in occupied)
     if not due:
         return taken
-    work = sum(job.seconds for job in due) + sum(each.left for each in held if each.is_here)
+    work = sum(job.seconds for job in due) + sum(each.left for each in occupied if each.is_here)
     most = taken + len(due) if work >= goal * (taken + len(due)) else max(taken, 1, ceil(work / goal))
     if len(due) > _MOST_EXACT:
         return most
@@ -153,7 +155,7 @@ def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapp
     least = min(most, max(taken, 1, floor(work / (goal + longest)))) if goal + longest else most
     while least < most:
         middle = (least + most) // 2
-        if course(due, held, used, middle, most_wait=goal).wait <= goal:
+        if course(due, occupied, used, middle, most_wait=goal).wait <= goal:
             most = middle
         else:
             least = middle + 1

@@ -42,7 +42,8 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class Planned(NamedTuple):
-    """A job that could run. `work` is what it would work on; None means the estimate by the last poll of its table."""
+    """A job that could run. `work` is what the job would work on; None means the estimate by the last poll of the
+    table."""
 
     table_id: str
     kind: str
@@ -166,15 +167,15 @@ class Forecaster:
             with self._learning:
                 self._learn(connection)
             learned = time.monotonic()
-            queued, held = outlook_store.queued(connection, now), outlook_store.held(connection)
+            queued, leased = outlook_store.queued(connection, now), outlook_store.leased(connection)
             with self._learning:
-                ids = {each.table_id for each in queued} | {each.table_id for each in held}
+                ids = {each.table_id for each in queued} | {each.table_id for each in leased}
                 self._lessons.measure(connection, ids)
-                costs = self._lessons.of_rows(queued, held)
+                costs = self._lessons.of_rows(queued, leased)
             is_all = len(queued) < outlook_store.MOST_QUEUED
             self._last = outlook(
                 queued,
-                held,
+                leased,
                 outlook_store.used(connection),
                 worker_store.every(connection),
                 costs,

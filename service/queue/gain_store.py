@@ -1,4 +1,4 @@
-"""Store of gains: the cost that a job of a policy was expected to save readers, and the cost that it has saved them."""
+"""Store of gains: what a job of a policy was expected to save readers, and what the job has saved them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def end(connection: Connection, job_id: str, saved_seconds: float, at: datetime)
 
 
 def record_overhead(connection: Connection, table_id: str, overhead: float, polled_at: datetime) -> None:
-    """Stores the overhead of reads that a poll has found. It goes to each job that had ended before the poll and has no
-    such value yet."""
+    """Stores the overhead of reads that a poll has found, for each job that had ended before the poll and has no such
+    value yet."""
     connection.execute(_SEEN, {"of_table": table_id, "polled_at": polled_at, "overhead_after": overhead})
 
 

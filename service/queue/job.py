@@ -39,12 +39,12 @@ class JobState(StrEnum):
         return self in ACTIVE
 
     @property
-    def is_held(self) -> bool:
-        return self in HELD
+    def has_worker(self) -> bool:
+        return self in WITH_WORKER
 
 
-HELD = (JobState.LEASED, JobState.RUNNING)
-ACTIVE = (JobState.QUEUED, *HELD)
+WITH_WORKER = (JobState.LEASED, JobState.RUNNING)
+ACTIVE = (JobState.QUEUED, *WITH_WORKER)
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
@@ -104,8 +104,8 @@ class Attempt(Record):
     ui_url: str | None = None  # The UI of that application, while it runs.
 
     def spark_url(self, template: str | None) -> str | None:
-        """Returns the address of the Spark application. It is made from the template, whose server also shows ended
-        applications; without a template it is the address that the worker has reported."""
+        """Returns the address of the Spark application. A template takes precedence, because its server also shows
+        ended applications. Without a template, the result is the address that the worker has reported."""
         return filled(template, self.application_id) if template and self.application_id else self.ui_url
 
 

@@ -84,8 +84,8 @@ def _of_damages(
 
 
 def by_type(findings: Iterable[DamageFound]) -> dict[str, DamageFound]:
-    """Returns one finding for each type, with the details of all findings of the type. The hint is the first one's; a
-    cure is given only if it is the same for all."""
+    """Returns one finding for each type, with the details of all findings of the type. The hint is that of the first
+    finding. A cure is given only if all findings have the same cure."""
     found: dict[str, DamageFound] = {}
     for each in findings:
         if each.type and (known := found.get(each.type)):

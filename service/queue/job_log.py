@@ -16,7 +16,7 @@ from service.db import schema
 from service.db.page import not_a_cursor
 
 MOST_BYTES = 1024 * 1024
-"""The most bytes of one job's log, beyond which its oldest lines are dropped."""
+"""The largest size of one job's log. The oldest lines of a larger log are dropped."""
 
 # Bytes that a line takes in addition to its text.
 _BYTES_OF_LINE = 100

@@ -19,7 +19,7 @@ from service.db.upsert import insert_into
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
-from service.queue.job import ACTIVE, HELD, Attempt, Job, JobState, mutates
+from service.queue.job import ACTIVE, WITH_WORKER, Attempt, Job, JobState, mutates
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -180,8 +180,8 @@ _RENEW = (
 
 
 def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
-    """Counts the queued jobs of this group and priority that have a worth. Returns the number of those with a higher
-    worth than this one, and the number of all."""
+    """Counts the queued jobs of this group and priority that have a worth. Returns how many have a higher worth than
+    `worth`, and how many there are."""
     is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
     found = connection.execute(
         sa.select(is_better, sa.func.count()).where(
@@ -263,7 +263,7 @@ def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]
 def begun(connection: Connection, table_ids: Collection[str] | None = None) -> list[Job]:
     """Returns the jobs that have begun, of all tables or of these, oldest first: those that workers hold, those of
     unknown outcome, and those that are queued again because they found their table's lock held."""
-    states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
+    states = [JobState.UNKNOWN.value, *(state.value for state in WITH_WORKER)]
     locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
     query = JOBS.select().where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
     if table_ids is not None:

@@ -15,12 +15,12 @@ from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import Heartbeat, Problem
 from service.db import schema
-from service.db.engine import may_find as glance
+from service.db.engine import may_find as finds
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
 from service.queue import circumstance_store, job_store, lock_sighting_store, repeat_store, slot_use
 from service.queue.breaker import slot_seconds
-from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
+from service.queue.job import NOBODY, WITH_WORKER, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_store import JOBS
 from service.queue.lock_sighting import FRESH
 
@@ -44,13 +44,13 @@ def may_find(
     engine: Engine, now: datetime, group: str, *, only_submitted: bool = False, request_id: str | None = None
 ) -> bool:
     """Returns whether a job is due, or leased by this request already, like `service.db.engine.may_find`."""
-    is_due = glance(engine, _any_due(only_submitted), **_due_now(now, group))
-    return is_due or bool(request_id and glance(engine, repeat_store.ANY_LEASED_WITH, of_request=request_id))
+    is_due = finds(engine, _any_due(only_submitted), **_due_now(now, group))
+    return is_due or bool(request_id and finds(engine, repeat_store.ANY_LEASED_WITH, of_request=request_id))
 
 
 def may_become_due(engine: Engine, group: str) -> bool:
     """Returns whether a job of this worker group is queued, like `service.db.engine.may_find`."""
-    return glance(engine, _QUEUED, of_group=group)
+    return finds(engine, _QUEUED, of_group=group)
 
 
 def take(
@@ -76,7 +76,7 @@ def take(
     starve others; the oldest job.
 
     Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another call has
-    locked. If two calls lease jobs of the same table at the same moment, the constraint on held jobs fails one of the
+    locked. If two calls lease jobs of the same table at the same moment, the constraint on leased jobs fails one of the
     calls, and this call repeats the query.
     """
     passed_over: list[str] = []
@@ -136,20 +136,21 @@ def slot_seconds_of_others(
     taken = sa.select(_j.c.leased_at, _j.c.finished_at).where(
         _j.c.worker_group == group, _j.c.table_id != without, _j.c.leased_at.is_not(None)
     )
-    rows = [*connection.execute(taken.where(_j.c.finished_at > since)), *connection.execute(taken.where(_IS_HELD))]
+    rows = [*connection.execute(taken.where(_j.c.finished_at > since)), *connection.execute(taken.where(_HAS_WORKER))]
     each = [(row.finished_at or now) - max(row.leased_at, since) for row in rows]
     return sum(each, timedelta()).total_seconds()
 
 
 def tables_of_next(connection: Connection, now: datetime, group: str, limit: int) -> list[str]:
-    """Returns the tables of the jobs that write them and would be leased next, whether their locks are free or not."""
+    """Looks at the jobs that would be leased next and that write their tables. Returns these tables, whether their
+    locks are free or not."""
     return list(connection.execute(_TABLES_OF_NEXT, {**_due_now(now, group), "most": limit}).scalars())
 
 
-def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
+def job_of_lease(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
     """Returns the job that this attempt holds, locked until the transaction ends. Raises LeaseLostError if the attempt
     or the holder does not have the lease."""
-    job = JOBS.one(connection, _HELD, {"of_job": job_id, "of_attempt": attempt})
+    job = JOBS.one(connection, _OF_LEASE, {"of_job": job_id, "of_attempt": attempt})
     if job is None or not job.is_leased_to(holder):
         raise LeaseLostError(f"Attempt {attempt} does not hold job {job_id}.")
     return job
@@ -227,15 +228,15 @@ def put_back(
     _end_attempt(connection, job, outcome, error, now)
 
 
-def is_any_run_out(connection: Connection, now: datetime) -> bool:
-    return connection.execute(ANY_RUN_OUT, {"now": now}).first() is not None
+def is_any_expired(connection: Connection, now: datetime) -> bool:
+    return connection.execute(ANY_EXPIRED, {"now": now}).first() is not None
 
 
-def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
-    """Locks and returns held jobs whose deadline has passed; skips those that another replica has locked."""
+def expired(connection: Connection, now: datetime, limit: int) -> list[Job]:
+    """Locks and returns the leased jobs whose deadline has passed; skips those that another replica has locked."""
     query = (
         JOBS.select()
-        .where(_IS_HELD, _j.c.lease_deadline < now)
+        .where(_HAS_WORKER, _j.c.lease_deadline < now)
         .order_by(_j.c.lease_deadline)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -248,7 +249,7 @@ def give_up(connection: Connection, worker_ids: str, token_id: str, at: datetime
     the worker's id. Jobs that were leased with another token than `token_id` belong to other workers."""
     is_its = sa.or_(_j.c.lease_token.is_(None), _j.c.lease_token == token_id)
     is_its &= _j.c.worker_id.startswith(worker_ids, autoescape=True)
-    return connection.execute(_j.update().where(_IS_HELD, is_its).values(lease_deadline=at)).rowcount
+    return connection.execute(_j.update().where(_HAS_WORKER, is_its).values(lease_deadline=at)).rowcount
 
 
 def _due(*, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:
@@ -256,8 +257,8 @@ def _due(*, locked_out: bool = False, only_submitted: bool = False) -> sa.Select
     take. `locked_out` includes jobs of tables whose lock was held at its last check. `_due_now` has the parameters of
     the statement."""
     other = schema.jobs.alias("other")
-    # States are literals, because SQLite uses the small partial index of held jobs only with literals.
-    states: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in HELD]
+    # States are literals, because SQLite uses the small partial index of leased jobs only with literals.
+    states: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in WITH_WORKER]
     busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
     if not locked_out:
@@ -306,11 +307,11 @@ def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[A
     )
 
 
-_IS_HELD = _j.c.state.in_(schema.literals(HELD))
-_IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
-_HELD = JOBS.select().where(_IS_OF_ATTEMPT).with_for_update()
-HELD_ON_TABLES = JOBS.all_of(
-    JOBS.select().where(schema.among(_j.c.table_id, "of_tables"), _IS_HELD).order_by(_j.c.leased_at)
+_HAS_WORKER = _j.c.state.in_(schema.literals(WITH_WORKER))
+_IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _HAS_WORKER)
+_OF_LEASE = JOBS.select().where(_IS_OF_ATTEMPT).with_for_update()
+WITH_WORKER_ON_TABLES = JOBS.all_of(
+    JOBS.select().where(schema.among(_j.c.table_id, "of_tables"), _HAS_WORKER).order_by(_j.c.leased_at)
 )
 """Reads the jobs of tables that workers hold, dry runs included, the earliest taken first."""
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
@@ -319,7 +320,7 @@ _QUEUED = (
     .where(_j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"), _j.c.worker_group == sa.bindparam("of_group"))
     .limit(1)
 )
-ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
+ANY_EXPIRED = sa.select(_j.c.id).where(_HAS_WORKER, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 """Selects a job whose lease has ended `now`."""
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
 _TABLES_OF_NEXT = _NEXT_DUE.with_only_columns(_j.c.table_id)

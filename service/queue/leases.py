@@ -40,10 +40,10 @@ from service.model.job_errors import LeaseLostError
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import OptionNotAllowedError
 from service.queue import (
+    attempt_delays,
     attempt_figures,
     failing_work,
-    held_attempts,
-    held_store,
+    held_back_store,
     job_changes,
     job_incidents,
     job_log,
@@ -134,11 +134,11 @@ def lease(
                 decision_times.wake(connection, job.table_id, now)
                 events.append(job_changes.of_job(connection, job.id, now, job_ended))
                 return False
-            if held := held_attempts.held_back(connection, job, table, now):
-                held_store.hold(connection, job.id, until=held.until, because=held.because)
+            if delay := attempt_delays.delay_of(connection, job, table, now):
+                held_back_store.hold(connection, job.id, until=delay.until, because=delay.because)
                 return False
             if until := failing_work.put_off(connection, job, now):
-                held_store.hold(connection, job.id, until=until)
+                held_back_store.hold(connection, job.id, until=until)
                 return False
             if config.looks_at_locks and polled_locks.is_in_the_way(connection, job, now):
                 return False
@@ -218,7 +218,7 @@ def heartbeat(
     now = database.clock()
     try:
         with writing(database.engine, quietly=True) as connection:
-            job = lease_store.held(connection, job_id, beat.attempt, holder)
+            job = lease_store.job_of_lease(connection, job_id, beat.attempt, holder)
             after = lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
             job_log.append(connection, job.id, job.attempt, beat.log)
             if job.worker_id:
@@ -251,7 +251,7 @@ def report(
     outcome = AttemptOutcome(result.outcome.value)
     with writing(database.engine, quietly=True) as connection:
         try:
-            job = lease_store.held(connection, job_id, attempt, holder)
+            job = lease_store.job_of_lease(connection, job_id, attempt, holder)
         except LeaseLostError:
             if reported := repeat_store.reported(connection, job_id, attempt, outcome, holder):
                 return reported

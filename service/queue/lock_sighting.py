@@ -15,7 +15,7 @@ FRESH = timedelta(minutes=1)
 
 PATIENCE = timedelta(minutes=1)
 """If a server does not answer the service, jobs wait for this time before their first attempt. After this time a worker
-tries, which may reach a server that the service does not reach."""
+tries to take the lock, because it may reach a server that the service does not reach."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.model.formatting import count, duration
+from service.queue.attempt_delays import is_window
 from service.queue.cost import Cost
-from service.queue.forecast import HeldSlot, course, wanted_slots
-from service.queue.held_attempts import is_window
+from service.queue.forecast import OccupiedSlot, course, wanted_slots
 from service.queue.lease_order import Candidate
-from service.queue.outlook_store import HeldRow, QueuedRow
+from service.queue.outlook_store import LeasedRow, QueuedRow
 from service.queue.slot_use import since
 from service.queue.worker import Worker
 
@@ -42,7 +42,7 @@ class JobOutlook:
     end: float | None  # None if unknown.
     cost: Cost
     held_back: HeldBack | None = None
-    is_held: bool = False  # Whether a worker has the job.
+    has_worker: bool = False  # Whether a worker has the job.
 
     @property
     def text(self) -> str:
@@ -50,7 +50,7 @@ class JobOutlook:
         about = " (a guess: no such job of this table has ended yet)" if self.cost.is_guess else ""
         if self.start:
             return f"starts in about {duration(self.start)}{about}"
-        if self.is_held and self.end is not None:
+        if self.has_worker and self.end is not None:
             return f"ends in about {duration(self.end)}{about}"
         begin = "takes" if self.start is None else "starts now, and takes"
         return f"{begin} about {duration(self.cost.seconds)}{about}"
@@ -127,7 +127,7 @@ class Outlook:
 
 def outlook(
     queued: Sequence[QueuedRow],
-    held: Sequence[HeldRow],
+    leased: Sequence[LeasedRow],
     used: Mapping[str, float],
     workers: Iterable[Worker],
     costs: Mapping[str, Cost],
@@ -140,10 +140,10 @@ def outlook(
     jobs by group. `costs` are the expected costs of the jobs by id."""
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
-    for each in held:
+    for each in leased:
         passed = (now - each.leased_at).total_seconds()
         lefts[each.id] = max(costs[each.id].seconds - passed, _YET * max(passed, 1.0))
-        jobs[each.id] = JobOutlook(None, lefts[each.id], costs[each.id], is_held=True)
+        jobs[each.id] = JobOutlook(None, lefts[each.id], costs[each.id], has_worker=True)
     slots: Counter[str] = Counter()
     spare: Counter[str] = Counter()
     for worker in workers:
@@ -155,10 +155,10 @@ def outlook(
     for row in queued:
         by_group[row.worker_group].append(row)
     groups = {}
-    for group in {*numbers, *slots, *(each.worker_group for each in held)}:
+    for group in {*numbers, *slots, *(each.worker_group for each in leased)}:
         taken = [
-            HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group, each.is_of_policy)
-            for each in held
+            OccupiedSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group, each.is_of_policy)
+            for each in leased
         ]
         ours = by_group[group]
         candidates = [_candidate(each, costs[each.id].seconds, goals, now) for each in ours]

@@ -39,10 +39,10 @@ _QUEUED: sa.Select[Any] = (
     .order_by(_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     .limit(MOST_QUEUED)
 )
-_HELD: sa.Select[Any] = (
+_LEASED: sa.Select[Any] = (
     sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY, _a.c.jobs_before, _a.c.jobs_beside)
     .outerjoin(_a, (_a.c.job_id == _j.c.id) & (_a.c.attempt == _j.c.attempt))
-    .where(schema.JOB_IS_HELD, _j.c.leased_at.is_not(None))
+    .where(schema.JOB_HAS_WORKER, _j.c.leased_at.is_not(None))
 )
 _USED = sa.select(_t.c.table_id, _t.c.used).where(
     _t.c.table_id.in_(sa.select(_j.c.table_id).where(schema.JOB_IS_QUEUED).distinct()), _t.c.used.is_not(None)
@@ -69,7 +69,7 @@ class QueuedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldRow:
+class LeasedRow:
     id: str
     table_id: str
     kind: str
@@ -86,12 +86,12 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
     return [QueuedRow(*row) for row in calls.giving_way(connection.execute(_QUEUED, {"looked_after": now - FRESH}))]
 
 
-def held(connection: Connection) -> list[HeldRow]:
+def leased(connection: Connection) -> list[LeasedRow]:
     found = []
-    for row in connection.execute(_HELD):
+    for row in connection.execute(_LEASED):
         values = row._asdict()
         circumstances = Circumstances(values.pop("jobs_before"), values.pop("jobs_beside"))
-        found.append(HeldRow(**values, circumstances=circumstances))
+        found.append(LeasedRow(**values, circumstances=circumstances))
     return found
 
 

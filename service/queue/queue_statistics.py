@@ -19,7 +19,7 @@ _GROUPS = sa.select(_j.c.worker_group).where(schema.JOB_IS_QUEUED, _j.c.not_befo
 _ACTIVE = sa.union_all(
     *(
         sa.select(_j.c.kind, _j.c.state, sa.func.count()).where(each).group_by(_j.c.kind, _j.c.state)
-        for each in (schema.JOB_IS_QUEUED, schema.JOB_IS_HELD, schema.JOB_IS_UNKNOWN)
+        for each in (schema.JOB_IS_QUEUED, schema.JOB_HAS_WORKER, schema.JOB_IS_UNKNOWN)
     )
 )
 _OLDEST = (

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, utc_minute
 from service.queue.breaker import Breaker
-from service.queue.job import HELD, Job, JobState, mutates
+from service.queue.job import WITH_WORKER, Job, JobState, mutates
 from service.queue.lock_sighting import LockSighting
 from service.queue.worker import ALIVE, Worker
 
@@ -27,15 +27,16 @@ def waits_for(
 ) -> str | None:
     """Returns what a job waits for; None if it has ended or waits for nothing.
 
-    A queued job waits for the first reason that prevents its lease, in the order of the checks in `lease_store`. A held
-    job may wait in its present step. `of_table` are the held jobs of its table, and `workers` are all known workers.
-    `lock` is the last sighting of the table's lock, and `breaker` belongs to the table and this kind of job."""
-    if job.state in HELD:
+    A queued job waits for the first reason that prevents its lease, in the order of the checks in `lease_store`. A job
+    that a worker has may wait in its present step. `of_table` are the jobs of the table that workers have, and
+    `workers` are all known workers. `lock` is the last sighting of the table's lock, and `breaker` belongs to the table
+    and this kind of job."""
+    if job.state in WITH_WORKER:
         return job.progress.waits_for if job.progress else None
     if job.state is not JobState.QUEUED:
         return None
     if job.waits_for_writers:
-        until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
+        until = f", until {utc_minute(job.hand_over.deadline)}" if job.hand_over else ""
         return f"the writers to stop{until}"
     writes = mutates(job.kind, dry_run=job.dry_run)
     if writes and lock is not None and lock.is_in_the_way(now):
@@ -74,7 +75,7 @@ def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | Non
     else None. `lock` is the sighting that holds the job back."""
     if lock is not None and now is not None and job.state is JobState.QUEUED and lock.is_in_the_way(now):
         return f"{_LOCK}, {lock.held(now)}"
-    if job.state in HELD:
+    if job.state in WITH_WORKER:
         awaited = job.progress.waits_for if job.progress else None
         return awaited if awaited and awaited.startswith(_LOCK) else None
     if job.state is not JobState.QUEUED or job.error is None or job.error.type != TABLE_LOCKED:

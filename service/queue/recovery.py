@@ -48,13 +48,13 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
     now = clock()
     with reading(engine) as connection:
         # The read comes first, so that the usual case takes no write lock.
-        if not lease_store.is_any_run_out(connection, now):
+        if not lease_store.is_any_expired(connection, now):
             return Recovered()
     ends: dict[str, JobState] = {}
     counts: list[Count] = []
     lost: list[Job] = []
     with writing(engine) as connection:
-        for job in lease_store.run_out(connection, now, _AT_ONCE):
+        for job in lease_store.expired(connection, now, _AT_ONCE):
             try:
                 with connection.begin_nested():
                     ends[job.id] = _take_back(connection, job, now)

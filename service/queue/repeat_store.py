@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
-from service.queue.job import HELD, AttemptOutcome, Holder, Job
+from service.queue.job import WITH_WORKER, AttemptOutcome, Holder, Job
 from service.queue.job_store import JOBS
 
 _j = schema.jobs
@@ -35,10 +35,10 @@ def reported(connection: Connection, job_id: str, attempt: int, outcome: Attempt
 
 
 # States are literals, because SQLite uses the partial index only with literals.
-_IS_HELD = _j.c.state.in_(schema.literals(HELD))
-_LEASED_WITH = JOBS.select().where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
-ANY_LEASED_WITH = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
-_EXTEND = _j.update().where(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
+_HAS_WORKER = _j.c.state.in_(schema.literals(WITH_WORKER))
+_LEASED_WITH = JOBS.select().where(_HAS_WORKER, _j.c.lease_request == sa.bindparam("of_request"))
+ANY_LEASED_WITH = sa.select(_j.c.id).where(_HAS_WORKER, _j.c.lease_request == sa.bindparam("of_request"))
+_EXTEND = _j.update().where(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _HAS_WORKER)
 _REPORTED = (
     JOBS.select()
     .join(_a, _a.c.job_id == _j.c.id)

@@ -14,10 +14,10 @@ from service.queue.job import Job, JobState
 from service.queue.problem_types import OUTCOME_UNKNOWN, WORKER_LOST
 
 # Waiting for a table's lock or for executors does no harm. People may find out only the next day who holds them.
-_HELD_FOR = timedelta(hours=24)
-_HELD = {TABLE_LOCKED, NoExecutorsError.type}
+_LONGEST_WAIT = timedelta(hours=24)
+_WAIT_ERRORS = {TABLE_LOCKED, NoExecutorsError.type}
 # One attempt waits only seconds for the lock's server, but a restart of the server may take longer.
-_AWAY_FOR = timedelta(minutes=2)
+_LONGEST_OUTAGE = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ def after_result(
 
 def _counts(job: Job, error: Problem, now: datetime) -> bool:
     """Returns whether the attempt counts towards the job's limit. An attempt that waited for a lock, for its server, or
-    for executors that others have, counts only after a longer time (`_HELD_FOR`, `_AWAY_FOR`)."""
-    if error.type in _HELD:
-        return now - job.created_at > _HELD_FOR
+    for executors that others have, counts only after a longer time (`_LONGEST_WAIT`, `_LONGEST_OUTAGE`)."""
+    if error.type in _WAIT_ERRORS:
+        return now - job.created_at > _LONGEST_WAIT
     if error.type == LOCK_UNAVAILABLE:
-        return now - (job.started_at or now) > _AWAY_FOR
+        return now - (job.started_at or now) > _LONGEST_OUTAGE
     return True
 
 

@@ -116,7 +116,7 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
         wanted = asked.job(effective(patterns, Subject.of(table), own).policy, now)
         if loses_batches(kind, params, table, seen):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
-        job = job_store.submit(connection, wait_for_writers.held_back(connection, wanted, table, seen, now))
+        job = job_store.submit(connection, wait_for_writers.made_to_wait(connection, wanted, table, seen, now))
         if job.id == wanted.id:
             audit_record.about("job", job.id)
             _refuse_impossible(job, table)
@@ -157,7 +157,8 @@ def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
 
 
 def cancel(database: Database, job_id: str) -> Job:
-    """Ends a queued job at once; the worker of a held job gets the request with its next heartbeat. Idempotent.
+    """Ends a queued job at once. If a worker has the job, the worker gets the request with its next heartbeat.
+    Idempotent.
 
     Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
     """
@@ -168,7 +169,7 @@ def cancel(database: Database, job_id: str) -> Job:
             return job
         if not job.state.is_active:
             raise JobNotCancellableError(f"Job {job_id} has {job.state.value}.")
-        if job.state.is_held:
+        if job.state.has_worker:
             job_store.request_cancel(connection, job_id)
         else:
             job_store.cancel_queued(connection, job_id, error=retry.cancelled_while_queued(job), now=now)

@@ -39,5 +39,5 @@ def settle(connection: Connection, table_id: str, polled_at: datetime, now: date
 
 def _with_rest(job: Job) -> Problem | None:
     """Returns the job's error with a note that its last instant does not prove that the job is done."""
-    note = f"{job.instants[-1]} has completed, but more may be left to do. Start the job again; it does the rest."
+    note = f"{job.instants[-1]} has completed, but more may be left to do. Start the job again to do the rest."
     return replace(job.error, detail=f"{job.error.detail} {note}".strip()) if job.error else None

@@ -40,11 +40,11 @@ class Waiting:
 def waiting_of(connection: Connection, jobs: Sequence[Job], now: datetime) -> Waiting:
     """Reads what the jobs wait for, in one statement."""
     tables = {job.table_id for job in jobs}
-    held, locks, breakers, workers, names = _ALL.read(
+    leased, locks, breakers, workers, names = _ALL.read(
         connection, {"of_tables": list(tables), **breaker_store.since(now)}
     )
     of_tables = defaultdict(list)
-    for job in held:
+    for job in leased:
         of_tables[job.table_id].append(job)
     waits = {}
     for job in jobs:
@@ -56,7 +56,7 @@ def waiting_of(connection: Connection, jobs: Sequence[Job], now: datetime) -> Wa
 
 
 _ALL = AtOnce(
-    lease_store.HELD_ON_TABLES,
+    lease_store.WITH_WORKER_ON_TABLES,
     lock_sighting_store.OF_TABLES,
     breaker_store.OF_TABLES,
     worker_store.EVERY,

@@ -33,7 +33,7 @@ _SEEN = _w.update().where(_IS_WORKER, _w.c.last_seen <= sa.bindparam("seen"))
 # Each row has one of the jobs of a worker, if it holds any.
 _EVERY = (
     sa.select(_w.c.id, _INFOS.value().label("info"), _w.c.first_seen, _w.c.last_seen, _j.c.id.label("job_id"))
-    .select_from(_w.outerjoin(_j, sa.and_(_j.c.worker_id == _w.c.id, schema.JOB_IS_HELD)))
+    .select_from(_w.outerjoin(_j, sa.and_(_j.c.worker_id == _w.c.id, schema.JOB_HAS_WORKER)))
     .order_by(_w.c.last_seen.desc(), _w.c.id, _j.c.leased_at, _j.c.id)
 )
 

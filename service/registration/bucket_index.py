@@ -119,8 +119,8 @@ def detect(evidence: Evidence) -> Finding:
 
 
 def _may_be(fields: tuple[str, ...], evidence: Evidence) -> bool:
-    """Returns whether there are enough keys, and at least one number of buckets with which each lies in the bucket of
-    its hash by these fields."""
+    """Returns whether there are enough keys, and whether they fit at least one number of buckets: each key must lie in
+    the bucket that its hash by these fields gives."""
     codes = _codes(evidence.samples, fields)
     if codes is None or not _are_enough(codes):
         return False
@@ -224,8 +224,9 @@ def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: C
 def _candidates(codes: Sequence[NDArray[np.int32]], evidence: Evidence) -> list[int]:
     """Returns every number of buckets that puts each sampled key into the bucket of its file, in ascending order.
 
-    A number N fits if it exceeds every bucket id of the table, and if it divides (code - bucket) of every key, that is,
-    their greatest common divisor. The true number always fits, so if only one number fits, it is the true one.
+    A number N fits if it exceeds every bucket id of the table, and divides (code - bucket) of every key. The second
+    condition means that N divides the greatest common divisor of these differences. The true number always fits, so if
+    only one number fits, it is the true one.
     """
     divisor = 0
     for sample, code in zip(evidence.samples, codes, strict=True):

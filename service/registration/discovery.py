@@ -48,7 +48,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Glance:
+class TableSummary:
     """The name, type and version from the properties of a table."""
 
     name: str
@@ -105,10 +105,12 @@ def walk(
     return Walk(tuple(sorted(tables)), tuple(skipped), is_complete)
 
 
-def glance(base_path: str, *, storage_options: Mapping[str, str], allowed_roots: tuple[str, ...] | None) -> Glance:
+def summary_of(
+    base_path: str, *, storage_options: Mapping[str, str], allowed_roots: tuple[str, ...] | None
+) -> TableSummary:
     """Reads the properties of a table. Raises TableUnsupportedError, NotAHudiTableError, and the errors of `walk`."""
     config = read_table_config(open_storage(base_path, storage_options, allowed_roots))
-    return Glance(config.name or base_path.rpartition("/")[2], config.table_type.value, config.version)
+    return TableSummary(config.name or base_path.rpartition("/")[2], config.table_type.value, config.version)
 
 
 def _is_table(storage: Storage, path: str, folders: list[str]) -> bool:

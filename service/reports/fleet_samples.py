@@ -21,14 +21,14 @@ from service.db.upsert import insert
 from service.events import tally
 from service.model.clock import Clock
 from service.queue import job_tally, queue_statistics, worker_store
-from service.queue.job import HELD, JobState
+from service.queue.job import WITH_WORKER, JobState
 
 _s = schema.fleet_samples
 
 SLOT = timedelta(minutes=5)
 _PER_HOUR = 12
 _FINE_FOR = timedelta(days=9)
-"""Older than this, only the first sample of each hour is kept."""
+"""After this time, only the first sample of each hour is kept."""
 
 _STEPS = tuple(timedelta(minutes=each) for each in (5, 15, 60, 360, 1440, 10_080))
 _MOST_POINTS = 200
@@ -84,7 +84,7 @@ def _state(connection: Connection, now: datetime) -> dict[str, float]:
         "tables": tables.tables,
         "log_bytes": tables.log_bytes,
         "queued": sum(number for (_, state), number in active.items() if state == JobState.QUEUED),
-        "running": sum(number for (_, state), number in active.items() if state in HELD),
+        "running": sum(number for (_, state), number in active.items() if state in WITH_WORKER),
         "slots": sum(each.info.slots or 1 for each in ready),
         "succeeded": ends["succeeded"],
         "failed": ends["failed"],

@@ -42,7 +42,7 @@ from service.metrics.monitoring import Monitoring
 from service.metrics.process_metrics import ProcessMetrics
 from service.model.task_health import TaskHealth
 from service.notifications import rounds
-from service.observation.glance import Glance
+from service.observation.files_digest import FilesDigest
 from service.observation.lake_access import LakeAccess
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
@@ -89,8 +89,8 @@ _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
 _SIMULATIONS = ReaderLimits(seconds=50.0, queued=2, niceness=_POLL_NICENESS)
-# The time limit of a `Glance`, which is short because nothing waits for the result.
-_GLANCE_SECONDS = 5.0
+# The time limit of a `FilesDigest`, which is short because nothing waits for the result.
+_FILES_DIGEST_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection", "service.simulation.what_if")
 
 
@@ -285,9 +285,11 @@ class Composition:
             self.poll_requests,
             ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
             read=self._poll_readers.isolated(reader),
-            first=self._poll_readers.isolated(reader.first, _GLANCE_SECONDS),
-            quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
-            glance=self._poll_readers.isolated(Glance(chosen.hadoop_options, chosen.allowed_roots), _GLANCE_SECONDS),
+            first=self._poll_readers.isolated(reader.first, _FILES_DIGEST_SECONDS),
+            quiet=self._poll_readers.isolated(reader.quiet, _FILES_DIGEST_SECONDS),
+            files_digest=self._poll_readers.isolated(
+                FilesDigest(chosen.hadoop_options, chosen.allowed_roots), _FILES_DIGEST_SECONDS
+            ),
             notifier=self.notifier,
             on_new_schema=partial(registry.detect_again, self.engine, lake),
         )

@@ -58,9 +58,9 @@ class _Client:
 
 
 class Connections:
-    """The open connections. At a limit, that connection is closed which has waited the longest for its client: for a
-    head, a body, or the next request. A connection is not closed while the service works on its request. Only the event
-    loop uses this class."""
+    """The open connections. At a limit, one connection is closed: the one that has waited the longest for its client to
+    send a head, a body, or the next request. A connection is not closed while the service works on its request. Only
+    the event loop uses this class."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()

@@ -1,5 +1,5 @@
-"""Finds out whether a run of a tick may find something to do. This costs a twentieth of a run, and an idle service then
-leaves out nearly all runs."""
+"""Finds out whether a run of a tick may find something to do. This check costs a twentieth of a run, and saves an idle
+service nearly all runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def when_due(ticks: Sequence[Tick], engine: Engine, clock: Clock, polls: PollReq
 
     is_poll_due, is_lock_wanted = found_by(watch_store.ANY_DUE), found_by(lock_sighting_store.ANY_TO_WATCH)
     conditions: dict[str, Callable[[], bool]] = {
-        "recover": found_by(lease_store.ANY_RUN_OUT),
+        "recover": found_by(lease_store.ANY_EXPIRED),
         "observe": lambda: polls.notified.is_set() or bool(polls.wanted()) or is_poll_due(),
         "locks": lambda: locks.remembers_any or is_lock_wanted(),
         "hand-over": found_by(hand_over_store.ANY_WAITING),

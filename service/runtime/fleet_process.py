@@ -111,8 +111,8 @@ class FleetProcess:
             log.warning("The process for all tables cannot be started: %s", error)
 
     def run(self, function: Callable[Concatenate[Installation, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls the function. It must be importable, and its arguments picklable. If the process ends meanwhile, the
-        function is called once more in a new process.
+        """Calls the function. The function must be importable, and its arguments picklable. If the process ends
+        meanwhile, the function is called once more in a new process.
 
         Raises a GroundskeeperError that the function raises, FleetUnavailableError, or DatabaseUnavailableError.
         """
@@ -277,11 +277,11 @@ class _FollowingClock:
         self.follow(now)
 
     def __call__(self) -> datetime:
-        told, at = self._told
-        return told + timedelta(seconds=time.monotonic() - at)
+        sent_at, at = self._received
+        return sent_at + timedelta(seconds=time.monotonic() - at)
 
     def follow(self, now: datetime) -> None:
-        self._told = now, time.monotonic()
+        self._received = now, time.monotonic()
 
 
 def _serve(
@@ -312,8 +312,8 @@ def _serve(
     begun = set()
     with contextlib.suppress(EOFError, OSError):
         while True:
-            number, is_call, told, function, *given = connection.recv()
-            clock.follow(told)
+            number, is_call, sent_at, function, *given = connection.recv()
+            clock.follow(sent_at)
             # Calls wait for the results of the first round.
             is_urgent = is_call or function not in begun
             begun.add(function)

@@ -1,5 +1,5 @@
-"""The Spark workers that `serve` starts on its own machine. `serve` restarts workers that have ended, and ends them
-when it ends."""
+"""The Spark workers that `serve` starts on its own machine. `serve` restarts workers that have ended, and ends all
+workers when it ends itself."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Counter[str]:
 
 
 def _steps(now: datetime, keep: Keep) -> Iterator[tuple[str, Callable[[Connection, datetime, int], int], datetime]]:
-    """Yields for each kind of rows its name, the function that deletes at most a number of them, and the time before
-    which they are old."""
+    """Yields for each kind of rows: the name, the function that deletes at most a given number of such rows, and the
+    time before which such rows are old."""
     yield "jobs", job_store.prune, now - keep.history
     yield "decisions", decision_store.prune, now - keep.history
     yield "incidents", store.prune, now - keep.history

@@ -36,7 +36,7 @@ class Settings(StorageSettings):
     workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: LogFormat = Field(LogFormat.TEXT, description="`json`: one object a line, also of the workers")
-    open_metrics: bool = Field(False, description="Whether /metrics needs no token, once there are tokens")
+    open_metrics: bool = Field(False, description="Whether /metrics can be read without a token even if tokens exist")
     metrics_tables: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Tables with separate metrics: patterns of names, owners and tags, separated by commas"
     )
@@ -71,7 +71,7 @@ class Settings(StorageSettings):
         5.0, ge=1, le=86_400, description="How long a job waits in its slot for a table's lock that others hold"
     )
     lock_look_seconds: float = Field(
-        2.0, gt=0, le=30, description="How often locks are checked for which jobs in the queue wait"
+        2.0, gt=0, le=30, description="How often the service checks the locks that queued jobs wait for"
     )
     lock_break_seconds: float = Field(
         3600.0, ge=300, le=604_800, description="Age from which a lock that does not expire may be broken"
@@ -138,13 +138,16 @@ class Settings(StorageSettings):
         20, ge=1, description="Policies start at most this many jobs in one round, for example after a pause"
     )
     wait_goal_seconds: float = Field(
-        300.0, ge=0, description="A worker group wants so many slots that no job waits longer than this for one"
+        300.0,
+        ge=0,
+        description="Longest time that a job should wait for a slot. The number of slots that a worker group wants"
+        " follows from this",
     )
     wait_goal_by_group: dict[str, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="JSON object: the same goal for single worker groups, in seconds"
     )
     problem_seconds: float = Field(
-        30.0, gt=0, le=600, description="How often problems that have opened or are resolved are looked for"
+        30.0, gt=0, le=600, description="How often the service looks for problems that have opened or are resolved"
     )
     history_days: float = Field(30.0, gt=0, description="How long ended jobs and decisions are kept")
 
@@ -165,7 +168,7 @@ class Settings(StorageSettings):
         0, ge=0, le=16, description="Local workers that have started and take over at once when another one ends"
     )
     recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after this many jobs")
-    recycle_hours: float = Field(24.0, gt=0, description="... or this many hours")
+    recycle_hours: float = Field(24.0, gt=0, description="A worker is replaced after this many hours")
     drain_seconds: float = Field(
         10.0, ge=0, description="How long running jobs may go on when a worker is asked to end"
     )

@@ -182,7 +182,8 @@ class Ticks:
         while running.wake.wait() and not self._ended.is_set():
             running.is_busy, began = True, time.monotonic()
             if tick.notified is None:
-                running.wake.clear()  # before the run, which may not see a later change
+                # Cleared before the run, because the run may not see a change that comes while it lasts.
+                running.wake.clear()
             has_failed, found = self._run(tick)
             if tick.idle_seconds or (tick.notified and has_failed):
                 self._ended.wait(tick.seconds)

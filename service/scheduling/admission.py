@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from jobs.contract import DEFAULT_GROUP, JobKind
 from service.incidents.incident import HELD_BACK
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, utc_minute
 from service.queue.job import Job, mutates
 from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Wait
 from service.scheduling.job_history import JobHistory
@@ -159,25 +159,24 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     if situation.misplaced_rows and kind in HELD_BACK:
         return Wait("incident-open", f"{situation.misplaced_rows}; a repair goes first and needs the present files")
     if history.next_try_at and history.next_try_at > situation.now:
-        description = (
-            f"the last {_name(kind)} {history.description(situation.now)}; next try at {_at(history.next_try_at)}"
-        )
+        next_try = utc_minute(history.next_try_at)
+        description = f"the last {_name(kind)} {history.description(situation.now)}; next try at {next_try}"
         return Wait("failed-before", description, history.next_try_at)
     if rested_at and rested_at > situation.now and history.ended_at:
         ago = duration(situation.now - history.ended_at)
-        description = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
+        description = f"the last {_name(kind)} ended {ago} ago; the next may start at {utc_minute(rested_at)}"
         return Wait("too-soon", description, rested_at)
     seldom_until = history.seldom_until
     # Delegated plans have no minimum interval, and do not wait for this reason either.
     if seldom_until and seldom_until > situation.now and situation.rest.get(kind, 0):
         description = (
             f"the last {count(history.fruitless, f'{_name(kind)} job')} gained nothing; the next may start at"
-            f" {_at(seldom_until)}"
+            f" {utc_minute(seldom_until)}"
         )
         return Wait("gained-nothing", description, seldom_until)
     if situation.closed_until:
         at = situation.closed_until
-        return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)
+        return Wait("outside-window", f"the next maintenance window opens at {utc_minute(at)}", at)
     if history.ended_at and not _is_shown(kind, history, situation):
         until = history.ended_at + _POLL_PATIENCE
         if until > situation.now:
@@ -207,7 +206,3 @@ def _waiting(wait: Wait, run: Run) -> Wait:
 
 def _name(kind: JobKind) -> str:
     return kind.value.replace("_", " ")
-
-
-def _at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -95,7 +95,7 @@ def _split(
     context: TriggerContext,
 ) -> Run | Suggest | Skip:
     target = settings.max_bucket_bytes
-    splittable = [each for each in large if not _is_uneven(each, target)]
+    splittable = [each for each in large if _UNEVEN * each.average_bucket_bytes >= target]
     worst = max(splittable or large, key=lambda each: each.largest_bucket_bytes)
     largest = size(worst.largest_bucket_bytes)
     finding = f"bucket {worst.largest_bucket} of {worst.place} has {largest}, {size(target)} are allowed"
@@ -132,7 +132,3 @@ def _partitions(large: Sequence[PartitionState], known: Sequence[PartitionState]
     if 2 * len(large) > len(known) or len(large) > _MOST_PARTITIONS:
         return None
     return sorted(each.path for each in large)
-
-
-def _is_uneven(partition: PartitionState, target: int) -> bool:
-    return _UNEVEN * partition.average_bucket_bytes < target

@@ -37,18 +37,23 @@ class BucketGrowth(Documented):
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
     bytes_per_day: Annotated[int, Spec("Bytes by which that bucket grows in a day", examples=(64 << 20,))]
     num_buckets: Annotated[int, Spec("Number of buckets", examples=(8,))]
-    needed: Annotated[int, Spec("Number of buckets that is needed next", examples=(16,))]
+    needed: Annotated[int, Spec("The next number of buckets that the table needs", examples=(16,))]
     needed_at: Annotated[
         datetime | None, Spec("When the largest bucket reaches its limit; null if that will take years")
     ]
     in_90_days: Annotated[int, Spec("Number of buckets that is needed in 90 days", examples=(32,))]
-    factor: Annotated[int, Spec("Factor of an expansion that lasts for 90 days; 1 if none is needed", examples=(4,))]
+    factor: Annotated[
+        int, Spec("Factor of an expansion that lasts for 90 days; 1 if no expansion is needed", examples=(4,))
+    ]
     quiet_at: Annotated[
         datetime | None,
-        Spec("Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"),
+        Spec(
+            "The best time for an expansion: the present or next maintenance window or quiet hour; null if no expansion"
+            " is needed"
+        ),
     ]
     text: Annotated[str, Spec("The same in words", examples=("needs 16 buckets by 3 March; 32 in 90 days",))]
-    time_zone: Annotated[str, Spec("The policy's time zone, which the times in the text have", examples=("UTC",))]
+    time_zone: Annotated[str, Spec("The policy's time zone, in which the text gives times", examples=("UTC",))]
 
     def grown(self, size: float) -> float:
         """Returns how many bytes a bucket of this size has in 90 days."""
@@ -128,13 +133,13 @@ def by_hour(commits: Sequence[datetime], midnight: datetime, time_zone: str) -> 
     """Returns the average number of commits in each hour of the day, in the whole days before `midnight`. `commits` are
     the times of the last commits, the latest first.
 
-    Hours are those of the zone's clocks, so that nightly work stays in its hour when the clocks change. On such a day
-    an hour comes twice or not at all, so the number is an average over the times that the hour has come.
+    Hours are those of the zone's clocks, so that nightly work stays in its hour when the clocks change. On the day of
+    such a change an hour comes twice or not at all, so the number is an average over the times that the hour has come.
 
-    The present day does not count. If a table gets fewer commits from day to day, the hours ahead, whose last commits
-    are of an earlier day, would otherwise look busier than those that have passed. Only days that `commits` cover
-    entirely count, because an hour that fewer days cover would look quiet. If they cover no whole day, all of them
-    count.
+    The present day does not count. Its remaining hours have their last commits on an earlier day. So if a table gets
+    fewer commits from day to day, these hours would look busier than those that have passed. Only days that `commits`
+    cover entirely count, because an hour that fewer days cover would look quiet. If they cover no whole day, all of
+    them count.
     """
     zone = ZoneInfo(time_zone)
     past = [each for each in commits if each < midnight]

@@ -50,7 +50,8 @@ class SharedBudget:
 
     def overspent(self, member: str, of_today: float, before: float) -> str | None:
         """Returns a clause if the budget is spent; None otherwise. `of_today` is what jobs have taken today, in hours.
-        `before` is what they took in the `carry_over_days` before, whose rest may be spent today."""
+        `before` is what jobs took in the last `carry_over_days` before today. The unspent rest of these days may be
+        spent today."""
         allowed = self.settings[member] + max(0.0, self.carry_over_days * self.settings[member] - before)
         if of_today < allowed:
             return None
@@ -91,8 +92,8 @@ def of_levels(
 
 
 def of_groups(worker_hours: Mapping[str, float], groups: Mapping[str, str]) -> Iterator[SharedBudget]:
-    """Yields the budgets of worker groups. `worker_hours` has the hours in a day of each, and `groups` the worker group
-    of each table."""
+    """Yields the budgets of worker groups. `worker_hours` has the hours that each group may take in a day, and `groups`
+    the worker group of each table."""
     tables: dict[str, set[str]] = {group: set() for group in worker_hours}
     for table_id, group in groups.items():
         if group in tables:
@@ -108,7 +109,7 @@ def read(
     worker_hours_by_group: Mapping[str, float] | None = None,
 ) -> Budgets:
     """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups.
-    `worker_hours` has the hours in a day of each group."""
+    `worker_hours_by_group` has the hours that each group may take in a day."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     patterns, own = _LEVELS.read(connection, {"of_tables": list(table_ids)})
     used = _Used(connection)

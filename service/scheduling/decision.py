@@ -48,8 +48,8 @@ class Skip:
     because: str
     until: datetime | None = None  # When the passing of time alone may change the result; None if it cannot.
     warning: str | None = None
-    # No job of this kind becomes due before this many further commits and before `until`, whatever jobs of other kinds
-    # do; 0 if unknown.
+    # The number of further commits before which no job of this kind becomes due, unless `until` comes first; 0 if
+    # unknown. Jobs of other kinds do not change this number.
     commits: float = field(default=0, compare=False)
 
 
@@ -79,8 +79,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Decision(Record):
-    """A stored admission. If the next one has the same verdict and code, it is not stored but counted, and `because`
-    gets its figures."""
+    """A stored admission. An admission that repeats the verdict and the code of the last decision is not stored but
+    counted, and `because` gets the new figures."""
 
     kind: JobKind
     verdict: Annotated[Verdict, Spec("`wait`: the job is due, but something blocks it")]

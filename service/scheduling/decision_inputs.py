@@ -12,7 +12,7 @@ from jobs.format.lock_providers import is_provable
 from service.catalog import commit_store, table_store
 from service.delegation import plan_store
 from service.incidents.incident import with_misplaced_rows
-from service.model.formatting import count
+from service.model.formatting import count, utc_minute
 from service.policies import windows
 from service.policies.freeze import lasting, next_start
 from service.policies.precedence import Subject
@@ -232,12 +232,12 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
     """Returns why nothing may start, as a sentence without a full stop; None if jobs may start."""
     if pause:
         why = f" ({pause.reason})" if pause.reason else ""
-        return f"{pause.by} paused all upkeep on {pause.since:%Y-%m-%d %H:%M} UTC{why}"
+        return f"{pause.by} paused all upkeep on {utc_minute(pause.since)}{why}"
     return "the table's policy has paused it" if policy.paused else None
 
 
 def frozen_by(freezes: Sequence[Freeze], table: Subject, now: datetime) -> Wait | None:
-    """Returns the wait for the end of a freeze of the table; None if none lasts."""
+    """Returns the wait for the end of a freeze of the table; None if the table is not frozen now."""
     found = lasting(freezes, table, now)
     return Wait("frozen", str(found), found.ends_at) if found else None
 
@@ -256,7 +256,7 @@ def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
 
 
 def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) -> dict[str, int]:
-    """Returns the splits of no use; reads nothing if none is due."""
+    """Returns the splits of no use. Reads nothing if no split is due."""
     settings = policy.bucket_resize
     largest = max((each.largest_range_bytes for each in snapshot.partitions), default=0)
     if settings.mode is Mode.OFF or largest <= settings.split_bytes:

@@ -70,7 +70,7 @@ def decide(
     context: TriggerContext,
     facts: Facts,
 ) -> Run | Skip | None:
-    """Returns the proposal for the delegated plans of one kind; None if none of them is on the timeline.
+    """Returns the proposal for the delegated plans of one kind; None if the timeline has no such plan.
 
     An inflight plan whose process seems to be dead gets a job of its own. If the process turns out to be alive, that
     job is refused, and no other plan must be refused with it.

@@ -10,7 +10,7 @@ from service.events.database import Database
 from service.policies import freeze_store, pause_store
 from service.policies.errors import TooManyFreezesError
 from service.policies.freeze import MOST, Freeze
-from service.queue import held_store
+from service.queue import held_back_store
 
 
 def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:
@@ -26,7 +26,7 @@ def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:
         is_new = freeze_store.put(connection, replace(freeze, created_at=now, updated_at=now))
         if is_new and (number := freeze_store.number(connection)) > MOST:
             raise TooManyFreezesError(f"There are {number - 1} freezes.")
-        held_store.release(connection, now)
+        held_back_store.release(connection, now)
         stored = freeze_store.get(connection, freeze.name)
     database.notifier.notify()
     return stored, is_new
@@ -38,5 +38,5 @@ def delete(database: Database, name: str) -> None:
     with writing(database.engine) as connection:
         freeze_store.delete(connection, name)
         decision_times.wake_all(connection, now)
-        held_store.release(connection, now)
+        held_back_store.release(connection, now)
     database.notifier.notify()

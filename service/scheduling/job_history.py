@@ -28,9 +28,9 @@ class JobHistory:
     asked_at: datetime | None = None  # When the last job was submitted.
     began_at: datetime | None = None  # When the last successful job began.
     ended_at: datetime | None = None  # When the last successful job ended.
-    failures: int = 0  # Jobs that failed or were cancelled since then.
-    failed_at: datetime | None = None  # When the last of these ended.
-    error: str | None = None  # The error of that last one; None if it was cancelled.
+    failures: int = 0  # Jobs that failed or were cancelled since the last successful one.
+    failed_at: datetime | None = None  # When the last failed or cancelled job ended.
+    error: str | None = None  # The error of the last failed job; None if that job was cancelled.
     # Whether the last successful job reached a limit of its policy and left work for the next one.
     is_unfinished: bool = False
     fruitless: int = 0  # Number of the policy's last successful jobs, in a row, that have gained nothing.
@@ -130,8 +130,9 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 
 
 def one_sided_splits(jobs: Iterable[Job]) -> dict[str, int]:
-    """Returns the partitions in which all splits by the newest job there were of no use. The values are the size in
-    bytes of the largest bucket that was split. `jobs` are successful resizes, newest first."""
+    """Looks at the newest job that resized each partition. Returns the partitions in which all splits by this job were
+    of no use. The values are the size in bytes of the largest bucket that was split. `jobs` are successful resizes,
+    newest first."""
     newest: dict[str, list[ResizedBuckets]] = {}
     for job in jobs:
         of_job: dict[str, list[ResizedBuckets]] = {}

@@ -11,7 +11,7 @@ from service.events.notifier import Notifier
 from service.model.clock import Clock
 from service.policies import pause_store
 from service.policies.policy import Pause
-from service.queue import held_store, job_changes, job_store
+from service.queue import held_back_store, job_changes, job_store
 from service.queue.job_events import job_ended
 from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE
 
@@ -37,5 +37,5 @@ def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
         # The tables are locked before the row of the pause, which is also the scheduler's order.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
-        held_store.release(connection, clock())
+        held_back_store.release(connection, clock())
     notifier.notify()

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from jobs.contract import JobKind
 from jobs.problems.left_plan import LeftPlan, Maker, advice, take_over
 from service.lake.snapshot import Pending, TableSnapshot
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, first_of
 from service.scheduling.trigger_context import TriggerContext
 
 
@@ -90,7 +90,7 @@ def going_first(snapshot: TableSnapshot, context: TriggerContext) -> str | None:
     others = [each for each in plans if each.maker is not Maker.OURS]
     what = advice(others, snapshot.table_id, has_buckets=bool(snapshot.num_buckets))
     go = "goes" if len(plans) == 1 else "go"
-    return f"{_names(plans)} {go} first. {what}".rstrip(". ")
+    return f"{first_of(plans, _MOST_NAMED)} {go} first. {what}".rstrip(". ")
 
 
 def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
@@ -98,7 +98,8 @@ def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
         return None
     would = "it would harm" if len(instants) == 1 else "they would harm"
     return (
-        f"{count(len(instants), f'{kind.value} plan')} withheld, since {would} the table ({_names(instants)}). The last"
+        f"{count(len(instants), f'{kind.value} plan')} withheld, since {would} the table"
+        f" ({first_of(instants, _MOST_NAMED)}). The last"
         " job says why. File groups of such plans stay as they are meanwhile."
     )
 
@@ -107,17 +108,13 @@ def _running(plans: Sequence[LeftPlan], kind: JobKind, table_id: str) -> str:
     if not plans:
         return ""
     command = take_over(kind.value, [each.instant for each in plans], table_id)
-    return f"another process is executing {_names(plans)}; if it is dead, {command} takes the plan over"
+    return f"another process is executing {first_of(plans, _MOST_NAMED)}; if it is dead, {command} takes the plan over"
 
 
 def _stale(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
     ages = [now - item.requested_at for item in stale if item.requested_at]
     if not ages:
         return None
-    names = _names([item.requested_time for item in stale])
+    names = first_of([item.requested_time for item in stale], _MOST_NAMED)
     are = "has" if len(stale) == 1 else "have"
     return f"{count(len(stale), f'{kind.value} plan')} {are} been pending for up to {duration(max(ages))} ({names})."
-
-
-def _names(plans: Sequence[LeftPlan | str]) -> str:
-    return ", ".join(map(str, plans[:_MOST_NAMED])) + (" ..." if len(plans) > _MOST_NAMED else "")

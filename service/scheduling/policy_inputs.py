@@ -32,5 +32,5 @@ class PolicyInputs:
     unproved: str | None  # Why no writer of the table can be proved dead.
     # Partitions with splits of no use, and the bytes of the bucket that was split.
     one_sided: Mapping[str, int] = field(default_factory=dict)
-    first_freed: FirstFreed | None = None  # The first files out of use; None if there are none, or none is known.
+    first_freed: FirstFreed | None = None  # The first files out of use; None if no such file is known.
     growth: BucketGrowth | None = None  # The growth of the largest bucket; None if no decision depends on it.

@@ -60,7 +60,7 @@ def of_pattern(
     """Returns at most `limit` tables whose policy would change, and the number of all such tables. A `policy` of None
     previews the deletion. Raises PolicyNotFoundError.
 
-    Each table has a transaction in which the edit is made and which is never committed. So the preview decides exactly
+    For each table, the edit is made in a separate transaction that is never committed. So the preview decides exactly
     as the service would, and others wait for one table at most.
     """
     with reading(database.engine) as connection:
@@ -87,8 +87,7 @@ def _starts(
     edit: PatternPolicy | str,
     costs: Costs,
 ) -> Sequence[Decision]:
-    """Returns the jobs that would start after the edit, which is a new policy, or the pattern whose policy is
-    deleted."""
+    """Returns the jobs that would start after the edit: a new policy, or the deletion of a pattern's policy."""
     starts: Sequence[Decision] = ()
     try:
         with writing(database.engine) as connection:

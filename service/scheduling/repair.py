@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from jobs.contract import JobKind
 from service.incidents.incident import Incident, IncidentKind, with_misplaced_rows
-from service.model.formatting import count
+from service.model.formatting import count, first_of
 from service.policies.settings import Mode, RepairSettings
 from service.scheduling.decision import Proposal, Run, Skip, Suggest
 from service.scheduling.policy_inputs import PolicyInputs
@@ -41,7 +41,7 @@ def decide(
     found = proved or unresolved
     instants = sorted({each.instant for each in found})[:_MOST_INSTANTS]
     finding = _describe(found)
-    warning = f"{finding[0].upper()}{finding[1:]}: {', '.join(instants[:3])}{' ...' if len(instants) > 3 else ''}."
+    warning = f"{finding[0].upper()}{finding[1:]}: {first_of(instants, 3)}."
     if settings.mode is Mode.OFF:
         return Skip("off", f"repair is switched off, although {finding}", warning=warning)
     if context.last_run_at and set(instants) <= set(tried):

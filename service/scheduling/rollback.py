@@ -19,7 +19,7 @@ from service.scheduling.trigger_context import TriggerContext
 
 class Silent(NamedTuple):
     """Pending writes whose writers send no more heartbeats, each with the last heartbeat, the oldest write first; and
-    when the next writer may count as silent. A write of `requested` has the time of its request instead."""
+    when the next writer may count as silent. Writes in `requested` have the time of their request instead."""
 
     dead: Sequence[tuple[str, datetime]] = ()
     until: datetime | None = None

@@ -303,7 +303,7 @@ def _start(
     found = weighed(connection, job, inputs, facts.costs.get((table_id, job.kind)))
     job = found.job
     try:
-        queued = job_store.submit(connection, wait_for_writers.held_back(connection, job, table, sightings, now))
+        queued = job_store.submit(connection, wait_for_writers.made_to_wait(connection, job, table, sightings, now))
     except JobConflictError as error:
         admissions[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None

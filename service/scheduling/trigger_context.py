@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from jobs.contract import JobKind
 from service.lake.snapshot import Since, TableSnapshot
-from service.model.formatting import count, duration
+from service.model.formatting import count, duration, utc_minute
 from service.outcome.table_objective import TableObjective
 from service.policies.settings import Trigger
 from service.scheduling.decision import Run, Skip
@@ -38,8 +38,8 @@ class TriggerContext:
     objective: TableObjective = field(default_factory=TableObjective)
     # The last completed instant that the last successful job saw, according to its result.
     seen_instant: str | None = None
-    # Whether the job need not wait for a quiet hour. The reason is that it has waited for one for a day, or that it
-    # is already due and waits for other jobs.
+    # Whether the job need not wait for a quiet hour, because it has done so for a day, or because it is already due and
+    # waits for other jobs.
     has_waited: bool = False
     has_flink: bool = False  # Whether Flink is a declared or detected writer, stopped or not.
 
@@ -70,7 +70,7 @@ class Timing:
 def by_calendar(calendar: Calendar) -> Timing:
     if calendar.is_due:
         return Timing(True, "its scheduled time has come")
-    when = f"{calendar.next_at:%Y-%m-%d %H:%M} UTC" if calendar.next_at else "never"
+    when = utc_minute(calendar.next_at) if calendar.next_at else "never"
     return Timing(False, f"its next scheduled time is {when}", calendar.next_at, inf)
 
 

@@ -159,8 +159,8 @@ def _about(none: Advice, about: Advisable, policy: Policy, figures: Callable[[in
     )
     if found.overhead > most:
         because += f"; no setting reaches {most:g}"
-    told = {f"now_{name}": value for name, value in vars(today).items()}
-    told |= {f"new_{name}": value for name, value in vars(found).items()}
+    by_name = {f"now_{name}": value for name, value in vars(today).items()}
+    by_name |= {f"new_{name}": value for name, value in vars(found).items()}
     return replace(
         none,
         state=AdviceState.OPEN,
@@ -168,7 +168,7 @@ def _about(none: Advice, about: Advisable, policy: Policy, figures: Callable[[in
         setting=about.setting,
         before=present,
         after=best,
-        figures={**told, "most_overhead": most},
+        figures={**by_name, "most_overhead": most},
     )
 
 

@@ -20,7 +20,7 @@ _SLIGHTLY_MORE = 1.1
 @dataclass(frozen=True)
 class Advisable:
     """A setting of a kind of job, with the values that are tried. `overhead` returns the overhead that a larger value
-    makes higher. `most` returns how high this overhead may be, by the settings of advice and its present value.
+    makes higher. `most` returns how high this overhead may be, given the settings of advice and the present overhead.
     `obstacle` returns why a table gets no advice about this setting."""
 
     setting: str

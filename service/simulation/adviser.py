@@ -40,8 +40,8 @@ _COMPARED_AFTER, _KEPT_AFTER = timedelta(hours=6), timedelta(days=7)
 # For this long after advice was taken back or dismissed, nothing is advised, so that settings do not go to and fro.
 _REST = timedelta(days=30)
 
-# At most this many commits are read, which takes about 0.4 s of a core. Commits of table services, and those of a day
-# before the period, count too.
+# At most this many commits are read, which takes about 0.4 s of a core. The limit also counts commits of table
+# services, and the commits of one day before the period.
 _MOST_READ = 2 * MOST_COMMITS
 
 log = logging.getLogger(__name__)
@@ -283,9 +283,9 @@ def _set(connection: Connection, table_id: str, name: str, value: int | None, no
 
 def _publish(connection: Connection, type_: EventType, advice: Advice, now: datetime) -> None:
     table = table_store.get(connection, advice.table_id)
-    told = {
+    shown = {
         **{name: getattr(advice, name) for name in ("because", "setting", "before", "after")},
         "figures": dict(advice.figures),
     }
-    event = event_of_table(type_, table, now, (table.id, now.isoformat()), {"advice": told})
+    event = event_of_table(type_, table, now, (table.id, now.isoformat()), {"advice": shown})
     outbox.publish(connection, [event], now=now)

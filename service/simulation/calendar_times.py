@@ -42,7 +42,7 @@ class OpenWindows:
         return datetime.fromtimestamp(opens_at, UTC)
 
     def closes_at(self, now: float) -> float | None:
-        """Returns when the open window closes; None if none is open, or jobs may always start."""
+        """Returns when the open window closes; None if no window is open, or jobs may always start."""
         number = bisect_right(self.begins, now) if self.begins else 0
         return self.ends[number - 1] if number and now < self.ends[number - 1] else None
 

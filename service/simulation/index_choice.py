@@ -57,8 +57,8 @@ class IndexChoice(Documented):
 
 
 def of_table(connection: Connection, table: Registration, snapshot: TableSnapshot, now: datetime) -> IndexChoice | None:
-    """Returns the choice. Returns None if the table has a bucket index, if Flink writes it, whose state is the index,
-    or while too little is known."""
+    """Returns the choice. Returns None if the table has a bucket index, if Flink writes the table (Flink's state is
+    then the index), or while too little is known."""
     engines = table.writers.known_engines(watch_store.engines_of(connection, table.id))
     if table.has_buckets or snapshot.num_buckets or WriterEngine.FLINK in engines:
         return None

@@ -15,8 +15,9 @@ T = TypeVar("T")
 
 
 def both(first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
-    """Returns both results. `first` is called in a forked process, if this process has no other threads; a fork would
-    keep their locks for ever. `first` must not use a connection, and its result must be picklable."""
+    """Returns both results. `first` is called in a forked process, but only if this process has no other threads: the
+    forked process would keep the locks of these threads for ever. `first` must not use a connection, and its result
+    must be picklable."""
     if threading.active_count() > 1 or len(os.sched_getaffinity(0)) < 2:
         return first(), second()
     source, target = os.pipe()

@@ -49,7 +49,7 @@ class SimulatedBudgets:
             self._spent[key, day_of(now)] += hours[MEMBERS[key[1]]]
 
     def over(self, table_id: str, now: datetime) -> tuple[str, datetime] | None:
-        """Returns the clause about a spent budget of the table, and when the day ends; None if none is spent."""
+        """Returns the clause about a spent budget of the table, and when the day ends; None if no budget is spent."""
         for key in self._keys.get(table_id, ()):
             if (shared := self._shared.get(key)) is None:
                 continue

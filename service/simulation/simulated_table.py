@@ -148,8 +148,8 @@ class SimulatedTable:
         return Answer(run, found, is_limited)
 
     def still_limited(self, now: float) -> Answer | None:
-        """Returns the last answer if a new decision would have the same result. The reason is that the limit of all
-        active jobs is reached, that due jobs stay due after any commit, and that no job of the table has ended."""
+        """Returns the last answer if a new decision would have the same result. This is so while the limit of all
+        active jobs is reached, due jobs stay due after any commit, and no job of the table has ended."""
         until = None if self._limited_until == inf else self._limited_until
         return Answer(None, until, is_limited=True) if now < self._limited_until else None
 

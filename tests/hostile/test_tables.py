@@ -21,7 +21,7 @@ from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
-from service.observation.glance import Glance
+from service.observation.files_digest import FilesDigest
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -72,7 +72,7 @@ class Polls:
             read=readers.isolated(reader),
             first=readers.isolated(reader.first),
             quiet=readers.isolated(reader.quiet),
-            glance=readers.isolated(Glance({})),
+            files_digest=readers.isolated(FilesDigest({})),
             notifier=Notifier(),
         )
 

@@ -9,7 +9,7 @@ import pytest
 from service.model.table_errors import NotAHudiTableError
 from service.registration.bucket_index import CONSISTENT_HASHING_FOLDER
 from service.registration.detection import examine
-from service.registration.discovery import glance
+from service.registration.discovery import summary_of
 from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_properties_that_are_there_as_their_backup_are_read_and_told(tmp_path: P
     properties.rename(f"{properties}.backup")
     (told,) = warnings(base)
     assert "hoodie.properties.backup" in told
-    assert glance(str(base), storage_options={}, allowed_roots=None).table_version == 9
+    assert summary_of(str(base), storage_options={}, allowed_roots=None).table_version == 9
     properties.with_name("hoodie.properties.backup").unlink()
     with pytest.raises(NotAHudiTableError):
         warnings(base)

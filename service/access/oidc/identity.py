@@ -112,7 +112,8 @@ class Identity:
         return _with_query(address, query) if address else None
 
     def check_issuer(self, named: str | None) -> None:
-        """Checks which issuer has answered (RFC 9207). Raises LoginRefusedError if it is another one."""
+        """Checks which issuer has answered (RFC 9207). Raises LoginRefusedError for an issuer that is not the
+        provider's."""
         if named != self.provider.issuer and (named is not None or self._addresses.get().names_issuer):
             raise LoginRefusedError("The answer comes from another issuer.")
 

@@ -32,8 +32,8 @@ class Remembered(Generic[_T]):
         self._fetched_at = self._tried_at = float("-inf")
 
     def get(self, lacks: Callable[[_T], bool] = lambda _: False) -> _T:
-        """Returns the document. If it is old, or `lacks` returns True for it, first tries to fetch it again. Raises
-        ProviderUnavailableError if there is no document."""
+        """Returns the document. If the document is old, or `lacks` returns True for it, this method first tries to
+        fetch it again. Raises ProviderUnavailableError if there is no document."""
         value = self._value
         if value is not None and time.monotonic() - self._fetched_at < FRESH_SECONDS and not lacks(value):
             return value

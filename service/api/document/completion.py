@@ -204,8 +204,8 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 
 
 def _exemplify(content: dict[str, Any], media_type: str, description: str | None, examples: Examples) -> None:
-    """Adds an example to an answer. If the answer is a problem, its description links to types, and it gets an example
-    of each of them."""
+    """Adds an example to an answer. If the answer is a problem, its description links to types of problems, and the
+    answer gets an example of each type."""
     if "example" in content or "examples" in content:
         return
     if description is not None:

@@ -57,7 +57,7 @@ COMMON: Final[dict[str, tuple[str, Any]]] = {
     "name": ("Name", "orders"),
     "description": ("Free text of the creator", "cache invalidation"),
     "reason": ("Why, for other users", "the storage is being moved"),
-    "warning": ("What needs attention although it works; null if nothing does", None),
+    "warning": ("What needs attention although nothing has failed; null if nothing needs attention", None),
     "error": ("What went wrong; null if nothing went wrong", None),
     "writers": ("What is declared about the table's writers", None),
     "readers": ("What is declared about the table's readers", None),

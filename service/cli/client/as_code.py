@@ -22,7 +22,9 @@ from service.model.formatting import count
 from service.model.shown_url import shown_url
 
 ConfigFile = Annotated[Path, typer.Option("--file", "-f", help="YAML file; - is standard input")]
-Prune = Annotated[bool, typer.Option("--prune", help="Also delete objects that the file lacks, if it has their kind")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Also delete objects that the file lacks, but only of kinds that the file has")
+]
 _SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.DELETE: "-"}
 Kind = StrEnum("Kind", {each.name.upper(): each.name for each in SECTIONS})  # type: ignore[misc]
 
@@ -127,26 +129,26 @@ def _exported(section: Section, live: Live, variables: dict[str, str]) -> Json:
     title = live.title or live.key
     key = shown_url(live.key)
 
-    def value(found: Any, way: tuple[str, ...]) -> Any:
+    def value(found: Any, path: tuple[str, ...]) -> Any:
         if isinstance(found, dict):
-            return {name: value(each, (*way, name)) for name, each in found.items()}
+            return {name: value(each, (*path, name)) for name, each in found.items()}
         if isinstance(found, list):
-            return [value(each, (*way, str(number))) for number, each in enumerate(found)]
+            return [value(each, (*path, str(number))) for number, each in enumerate(found)]
         if isinstance(found, str) and MASK in found:
-            return f"${{{_variable(section, title, way, variables)}}}"
+            return f"${{{_variable(section, title, path, variables)}}}"
         return escaped(found) if isinstance(found, str) else found
 
     exported: Json = value({section.key: key, **live.members}, ())
     return exported
 
 
-def _variable(section: Section, title: str, way: tuple[str, ...], variables: dict[str, str]) -> str:
+def _variable(section: Section, title: str, path: tuple[str, ...], variables: dict[str, str]) -> str:
     """Returns a new name for a variable that stands for the value, and records the value in `variables`."""
-    words = re.sub(r"[^A-Z0-9]+", "_", "_".join((section.name.rstrip("s"), title, *way)).upper()).strip("_")[:100]
+    words = re.sub(r"[^A-Z0-9]+", "_", "_".join((section.name.rstrip("s"), title, *path)).upper()).strip("_")[:100]
     name, number = words, 1
     while name in variables:
         number += 1
         name = f"{words}_{number}"
     clean_title = re.sub(r"\s+", " ", title)
-    variables[name] = f"{'.'.join(way)} of {clean_title}"
+    variables[name] = f"{'.'.join(path)} of {clean_title}"
     return name

@@ -21,7 +21,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the catalog i
 
 @command(app, "list")
 def list_catalogs(service: Connection, out: Output) -> None:
-    """List the catalogs, their last syncs, and why one fails."""
+    """List the catalogs with their last syncs, and the error of each that fails."""
     columns: Columns = {
         "NAME": "name",
         "KIND": "kind",

@@ -43,8 +43,8 @@ def complete_setting(incomplete: str) -> list[str]:
 
 
 def every_member(dots: int) -> Iterable[str]:
-    """Returns names that a user may misspell: settings and sections of policies, and parameters of jobs, in the form in
-    which problems name them. Names have at most this many dots."""
+    """Returns names that a user may misspell: settings and sections of policies, and parameters of jobs, as problems
+    name them. Each name is cut off after this many dots."""
     of_jobs = (f"params.{each.name}" for kind in JobKind for each in parameters(kind))
     return dict.fromkeys(".".join(each.split(".")[: dots + 1]) for each in (*_settings(), *of_jobs))
 

@@ -13,7 +13,7 @@ from service.cli.client.config_sections import SECTIONS, Live, Section
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.spelling import guess
-from service.cli.client.yaml_file import Way, YamlFile
+from service.cli.client.yaml_file import FieldPath, YamlFile
 from service.model.shown_url import shown_url
 
 
@@ -28,11 +28,11 @@ class Wanted:
     """An object of the file. `members` has the values of variables, `written` has the references to variables instead.
     `unset` has the variables that are not set."""
 
-    way: Way
+    path: FieldPath
     key: str
     members: Json
     written: Json
-    unset: dict[Way, str] = field(default_factory=dict)
+    unset: dict[FieldPath, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Choices:
-    """The options of `apply`. If `prunes`, objects that the file lacks are deleted, if the file has their kind. If
-    `sends_secrets`, secrets are sent even if the service already has one; stored secrets cannot be compared."""
+    """The options of `apply`. If `prunes` is set, objects that the file lacks are deleted, but only of kinds that the
+    file has. If `sends_secrets` is set, secrets are sent even where the service already has one, because stored secrets
+    cannot be compared."""
 
     prunes: bool = False
     sends_secrets: bool = False
@@ -93,13 +94,13 @@ def changes(
         for each in objects:
             here = live.pop(each.key, None)
             members = here.members if here else {}
-            config_values.check_masks(file, each.way, each.members, members, each.unset)
+            config_values.check_masks(file, each.path, each.members, members, each.unset)
             is_changed = here is None or _comparable(section, each, here) != members
             if is_changed or (choices.sends_secrets and _has_secret(each, members)):
                 is_new = here is None or (section.is_part and not members)
                 found.append(Change(section, Action.CREATE if is_new else Action.CHANGE, each, here))
         if choices.prunes:
-            # A level of a policy without settings need not be deleted.
+            # A table's own policy without settings does not exist, so it need not be deleted.
             rest = [each for each in live.values() if each.members or not section.is_part]
             removed += [Change(section, Action.DELETE, None, each) for each in rest]
     return [*found, *reversed(removed)]
@@ -128,8 +129,8 @@ def carry_out(service: Connection, file: YamlFile, change: Change, choices: Choi
     except CommandError as error:
         if not (errors := error.document.get("errors")):
             raise
-        way = (*change.wanted.way, *config_values.parsed(errors[0]["field"]))
-        detail = str(file.wrong(way, errors[0]["message"]).document["detail"])
+        path = (*change.wanted.path, *config_values.parsed(errors[0]["field"]))
+        detail = str(file.wrong(path, errors[0]["message"]).document["detail"])
         raise CommandError(error.code, {**error.document, "detail": detail}) from error
 
 
@@ -138,20 +139,20 @@ def _objects(file: YamlFile, section: Section, items: Any) -> Iterator[Wanted]:
         raise file.wrong((section.name,), "must be a list.")
     keys: set[str] = set()
     for number, item in enumerate(items):
-        way: Way = (section.name, number)
-        config_values.check(file, way, item, section.body, more=section.key)
-        unset: dict[Way, str] = {}
-        members = config_values.resolved(item, file, way, unset)
+        path: FieldPath = (section.name, number)
+        config_values.check(file, path, item, section.body, more=section.key)
+        unset: dict[FieldPath, str] = {}
+        members = config_values.resolved(item, file, path, unset)
         key = str(members.pop(section.key))
         key = key.rstrip("/") or key
-        if (name := unset.get((*way, section.key))) is not None:
-            raise file.wrong((*way, section.key), f"the variable {name} is not set.")
+        if (name := unset.get((*path, section.key))) is not None:
+            raise file.wrong((*path, section.key), f"the variable {name} is not set.")
         if key in keys:
-            raise file.wrong((*way, section.key), "the file has this object twice.")
+            raise file.wrong((*path, section.key), "the file has this object twice.")
         keys.add(key)
         if not section.is_level:
             members = config_values.projected(members, section.body)
-        yield Wanted(way, key, members, item, unset)
+        yield Wanted(path, key, members, item, unset)
 
 
 def _by_key(file: YamlFile, section: Section, found: Iterator[Live]) -> dict[str, Live]:

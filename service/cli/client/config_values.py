@@ -17,11 +17,11 @@ from groundskeeper_client.model import Model, described
 from jobs.redaction import MASK
 from service.cli.client.connection import Json
 from service.cli.client.spelling import guess
-from service.cli.client.yaml_file import Way, YamlFile, spoken
+from service.cli.client.yaml_file import FieldPath, YamlFile, path_text
 from service.model.shown_url import shown_url
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]{0,127})\}")
-_PLACE = re.compile(r" - at `\$(?P<way>.*)`$")
+_PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
 _STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|\.?([^.\[\]]+)")
 
 
@@ -49,56 +49,56 @@ def changed_members(wanted: Json, live: Json, model: type[Model]) -> Json:
     return {name: wanted[name] if name in wanted else defaults.get(name, type(live[name])()) for name in names}
 
 
-def check(file: YamlFile, way: Way, value: Any, model: type[Model], *, more: str) -> None:
+def check(file: YamlFile, path: FieldPath, value: Any, model: type[Model], *, more: str) -> None:
     """Raises CommandError for a member that the model does not have, or that has a wrong type. `more` is the name of a
     further member, which is required."""
     if not isinstance(value, dict):
-        raise file.wrong(way, "must be an object.")
+        raise file.wrong(path, "must be an object.")
     if not isinstance(value.get(more), str) or not value[more]:
-        raise file.wrong((*way, more), "is missing, or is not a text.")
-    _check_names(file, way, value, model, more)
+        raise file.wrong((*path, more), "is missing, or is not a text.")
+    _check_names(file, path, value, model, more)
     try:
         msgspec.convert({name: each for name, each in value.items() if name in _names(model)}, described(model))
     except msgspec.ValidationError as error:
         text = str(error)
         place = _PLACE.search(text)
-        found = (*way, *parsed(place["way"])) if place else way
+        found = (*path, *parsed(place["path"])) if place else path
         said = _PLACE.sub("", text).replace("`", "")
         raise file.wrong(found, f"{said[:1].lower()}{said[1:]}.") from error
 
 
-def parsed(field: str) -> Way:
+def parsed(field: str) -> FieldPath:
     """Returns the path of a value for a text such as `lock.options` or `types[0]`."""
     return tuple(int(each[1]) if each[1] else each[2] for each in _STEP.finditer(field) if each[1] or each[2])
 
 
-def resolved(value: Any, file: YamlFile, way: Way, unset: dict[Way, str]) -> Any:
+def resolved(value: Any, file: YamlFile, path: FieldPath, unset: dict[FieldPath, str]) -> Any:
     """Returns the value with references replaced by variables of the environment. If a variable is not set, the value
     becomes the mask of a stored secret, and the name is added to `unset`."""
     if isinstance(value, dict):
-        return {name: resolved(each, file, (*way, name), unset) for name, each in value.items()}
+        return {name: resolved(each, file, (*path, name), unset) for name, each in value.items()}
     if isinstance(value, list):
-        return [resolved(each, file, (*way, number), unset) for number, each in enumerate(value)]
+        return [resolved(each, file, (*path, number), unset) for number, each in enumerate(value)]
     if not isinstance(value, str):
         return value
     missing = [each[2] for each in _REFERENCE.finditer(value) if each[2] and each[2] not in os.environ]
     if missing:
-        unset[way] = missing[0]
+        unset[path] = missing[0]
         return MASK
     return _REFERENCE.sub(lambda each: each[1] or os.environ[each[2]], value)
 
 
-def check_masks(file: YamlFile, way: Way, wanted: Any, live: Any, unset: dict[Way, str]) -> None:
+def check_masks(file: YamlFile, path: FieldPath, wanted: Any, live: Any, unset: dict[FieldPath, str]) -> None:
     """Raises CommandError for a mask if the service has no secret stored for it."""
     if isinstance(wanted, dict):
         for name, each in wanted.items():
-            check_masks(file, (*way, name), each, live.get(name) if isinstance(live, dict) else None, unset)
+            check_masks(file, (*path, name), each, live.get(name) if isinstance(live, dict) else None, unset)
     elif isinstance(wanted, list):
         for number, each in enumerate(wanted):
-            check_masks(file, (*way, number), each, None, unset)
+            check_masks(file, (*path, number), each, None, unset)
     elif isinstance(wanted, str) and MASK in wanted and not (_is_masked(live) and wanted in (MASK, live)):
-        why = f"the variable {unset[way]} is not set." if way in unset else "the value is a mask, not a secret."
-        raise file.wrong(way, why)
+        why = f"the variable {unset[path]} is not set." if path in unset else "the value is a mask, not a secret."
+        raise file.wrong(path, why)
 
 
 def escaped(text: str) -> str:
@@ -120,16 +120,16 @@ def _is_masked(live: Any) -> bool:
     return isinstance(live, str) and MASK in live
 
 
-def differences(before: Any, after: Any, way: Way = ()) -> Iterator[tuple[str, Any, Any]]:
+def differences(before: Any, after: Any, path: FieldPath = ()) -> Iterator[tuple[str, Any, Any]]:
     """Yields the fields that differ, each with its value before and after; None stands for a missing value."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in {**before, **after}:
-            yield from differences(before.get(name), after.get(name), (*way, name))
+            yield from differences(before.get(name), after.get(name), (*path, name))
     elif before != after:
-        yield spoken(way), before, after
+        yield path_text(path), before, after
 
 
-def _check_names(file: YamlFile, way: Way, value: Any, type_: Any, more: str = "") -> None:
+def _check_names(file: YamlFile, path: FieldPath, value: Any, type_: Any, more: str = "") -> None:
     model = _of(type_, Model)
     if isinstance(value, dict) and model is not None:
         members = {each.encode_name: each.type for each in msgspec.structs.fields(model)}
@@ -137,11 +137,11 @@ def _check_names(file: YamlFile, way: Way, value: Any, type_: Any, more: str = "
             if name == more and name not in members:
                 continue
             if name not in members:
-                raise file.wrong((*way, name), f"is not known here.{guess(name, members)}")
-            _check_names(file, (*way, name), each, members[name])
+                raise file.wrong((*path, name), f"is not known here.{guess(name, members)}")
+            _check_names(file, (*path, name), each, members[name])
     elif isinstance(value, list):
         for number, each in enumerate(value):
-            _check_names(file, (*way, number), each, _item(type_))
+            _check_names(file, (*path, number), each, _item(type_))
 
 
 def _names(model: type[Model]) -> set[str]:

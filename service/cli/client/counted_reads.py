@@ -43,12 +43,12 @@ def count_reads(
         logs = EventLogs(folder)
     except (OSError, ValueError) as error:
         raise CommandError.usage(f"The folder cannot be read: {error}") from error
-    told: set[str] = set()
+    reported: set[str] = set()
     while True:
         _count(service, out, logs, datetime.now(UTC) - timedelta(hours=hours))
         for path, why in logs.unreadable.items():
-            if path not in told:
-                told.add(path)
+            if path not in reported:
+                reported.add(path)
                 out.note(f"Left out: {path}: {why}.")
         if not follow:
             return

@@ -30,8 +30,8 @@ def follow_test(service: Connection, out: Output, delivery: Json, what: str) -> 
 
 
 def last_answer(attempts: list[Json]) -> str:
-    """Returns the answer to the newest attempt: its error, or its status; if the receiver refused, also the text of the
-    answer."""
+    """Returns the answer to the newest attempt: the error or the status. If the receiver refused, also returns the text
+    of its answer."""
     if not attempts:
         return ""
     last = max(attempts, key=lambda each: str(each["at"]))

@@ -220,8 +220,8 @@ def retry(
     *,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to its end, as `jobs watch`")] = False,
 ) -> None:
-    """Submit a job again that failed or was cancelled, as a new job with the same parameters. Until the new job has
-    ended, a repeated command returns this job."""
+    """Repeat a job that failed or was cancelled, as a new job with the same parameters. Until the new job has ended, a
+    repeated command returns the new job."""
     found = service.send(calls.retry_job(job))
     _submitted(service, out, found, f"{found['kind']}, again as in {job}", watch=watch)
 
@@ -247,7 +247,7 @@ def log(
 
 
 def _failing(job: Json) -> str | None:
-    """Returns words about the failed attempts of such jobs on the table, and about when the next attempt may start."""
+    """Says how often such jobs have failed on the table, and when the next attempt may start."""
     if not (breaker := job.get("breaker")):
         return None
     error = f": {breaker['error']['title']}" if breaker["error"] else ""

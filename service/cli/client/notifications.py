@@ -74,7 +74,7 @@ def add(
 
 @command(app, "list")
 def list_notifications(service: Connection, out: Output) -> None:
-    """List the notifications, and why one fails."""
+    """List the notifications, and the error of each that fails."""
     columns: Columns = {
         "NAME": "name",
         "TARGET": "target.type",

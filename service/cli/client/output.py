@@ -35,7 +35,8 @@ _STYLES = {
 }
 
 Columns = Mapping[str, str | Callable[[Json], Any]]
-"""The columns of a table by their headings: each is a member of an item, such as `target.type`, or is made from it."""
+"""The columns of a table by their headings. A column is the name of a member of each item, such as `target.type`, or a
+function of the item."""
 
 
 class Form(StrEnum):

@@ -124,8 +124,8 @@ def set_policy(
         new, tag = (own_of_pattern if pattern else _own_of_table)(service, target)
     edit(new, settings, unset)
     if pattern:
-        # If the pattern had no policy, somebody may have set one meanwhile, which must not be lost; but a file replaces
-        # any policy.
+        # If the pattern had no policy, somebody may have set a policy meanwhile, which must not be lost. A file,
+        # however, replaces any policy.
         is_new = tag is None and not file
         seen: Any = {"if_none_match": "*"} if is_new else {"if_match": tag}
         _show_pattern(out, service.send(calls.put_policy(target, new, **seen)))
@@ -165,7 +165,7 @@ def resume(service: Connection, out: Output, *, table: TableOption = None) -> No
 
 
 def own_of_table(effective: Json) -> Json:
-    """Returns the level of the table itself: the members of the effective policy whose source it is."""
+    """Returns the level of the table itself: the members of the effective policy that come from the table."""
     own: Json = {}
     for name, source in effective["sources"].items():
         if source == "table":

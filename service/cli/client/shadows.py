@@ -55,4 +55,4 @@ def shadow(
     out.say(f"{pattern} has had a shadow since {ago(known['started_at'])}: {policies.described_settings(known)}.")
     simulations.show(out, found["comparison"])
     if not found["is_enough"]:
-        out.note("A week tells more: the shadow has not yet decided on every day of a week.")
+        out.note("A week tells more, because then the shadow has decided on every day of a week.")

@@ -91,7 +91,7 @@ class EventLogs:
 
     def _of_line(self, application: str, line: bytes, since: datetime) -> Iterator[QueryReads]:
         head = line[:_HEAD]
-        if _START in head and _member(line, "App Name") == _OWN_APPLICATION:
+        if _START in head and _event(line).get("App Name") == _OWN_APPLICATION:
             # The jobs of this service do not count as readers.
             self._own.add(application)
         if _QUERY not in head or application in self._own:
@@ -133,10 +133,6 @@ def _event(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return event if isinstance(event, dict) else {}
-
-
-def _member(line: bytes, name: str) -> object:
-    return _event(line).get(name)
 
 
 def _locations(plan: object, depth: int) -> Iterator[str]:

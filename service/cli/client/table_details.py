@@ -84,8 +84,8 @@ def show_outcome(out: Output, outcome: Json) -> None:
 
 def show_advice(out: Output, advice: Json) -> None:
     buckets = advice["buckets"]
-    is_told = advice["state"] not in ("none", "dismissed")
-    words = [("advice", f"{advice['because']} ({advice['state']})" if is_told else None)]
+    is_shown = advice["state"] not in ("none", "dismissed")
+    words = [("advice", f"{advice['because']} ({advice['state']})" if is_shown else None)]
     out.pairs([*words, ("buckets", buckets and buckets["text"])])
 
 

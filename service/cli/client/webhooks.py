@@ -57,7 +57,7 @@ def add(
 
 @command(app, "list")
 def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
-    """List the webhooks, and why one fails."""
+    """List the webhooks, and the error of each that fails."""
     columns: Columns = {
         "ID": "id",
         "STATE": _state,

@@ -17,7 +17,7 @@ _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
 _NUMBER = re.compile(r"[-+]?[0-9]{1,30}\.[0-9]{0,30}([eE][-+][0-9]{1,3})?")
 
-Way = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 """The path to a value: names of members and numbers of items."""
 
 
@@ -27,21 +27,21 @@ class YamlFile:
 
     name: str
     value: Any = None
-    lines: dict[Way, int] = field(default_factory=dict)
+    lines: dict[FieldPath, int] = field(default_factory=dict)
 
-    def wrong(self, way: Way, message: str) -> CommandError:
+    def wrong(self, path: FieldPath, message: str) -> CommandError:
         """Returns the failure that names the file, the line and the field."""
-        nearest = next((way[:end] for end in range(len(way), -1, -1) if way[:end] in self.lines), ())
-        what = f"{spoken(way)}: {message}" if way else message
+        nearest = next((path[:end] for end in range(len(path), -1, -1) if path[:end] in self.lines), ())
+        what = f"{path_text(path)}: {message}" if path else message
         return CommandError.of(
             ExitCode.USAGE, "The file is not valid", f"{self.name}, line {self.lines.get(nearest, 1)}: {what}"
         )
 
 
-def spoken(way: Way) -> str:
+def path_text(path: FieldPath) -> str:
     """Returns the path to a value as text: `tables[0].lock.provider`."""
     text = ""
-    for part in way:
+    for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
 
@@ -91,38 +91,38 @@ class _Reader:
                     raise self._found.wrong((), "a second document begins; one file holds one.")
                 self._found.value = self._value(next(self._events), ())
 
-    def _value(self, event: Any, way: Way) -> Any:
-        self._found.lines[way] = event.start_mark.line + 1
+    def _value(self, event: Any, path: FieldPath) -> Any:
+        self._found.lines[path] = event.start_mark.line + 1
         if isinstance(event, self._yaml.AliasEvent) or event.anchor is not None:
-            raise self._found.wrong(way, "anchors and aliases are not supported.")
+            raise self._found.wrong(path, "anchors and aliases are not supported.")
         if event.tag is not None:
-            raise self._found.wrong(way, "tags are not supported.")
-        if len(way) > _DEEPEST:
-            raise self._found.wrong(way, "this is nested too deeply.")
+            raise self._found.wrong(path, "tags are not supported.")
+        if len(path) > _DEEPEST:
+            raise self._found.wrong(path, "this is nested too deeply.")
         if isinstance(event, self._yaml.ScalarEvent):
             return _plain(event.value) if event.implicit[0] else event.value
         if isinstance(event, self._yaml.SequenceStartEvent):
-            return self._list(way)
-        return self._object(way)
+            return self._list(path)
+        return self._object(path)
 
-    def _list(self, way: Way) -> list[Any]:
+    def _list(self, path: FieldPath) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):
-            items.append(self._value(event, (*way, len(items))))
+            items.append(self._value(event, (*path, len(items))))
         return items
 
-    def _object(self, way: Way) -> dict[str, Any]:
+    def _object(self, path: FieldPath) -> dict[str, Any]:
         members: dict[str, Any] = {}
         while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
             if not isinstance(event, self._yaml.ScalarEvent):
-                self._found.lines[way] = event.start_mark.line + 1
-                raise self._found.wrong(way, "a name must be a text.")
+                self._found.lines[path] = event.start_mark.line + 1
+                raise self._found.wrong(path, "a name must be a text.")
             name = event.value
             if name in members:
-                self._found.lines[(*way, name)] = event.start_mark.line + 1
-                raise self._found.wrong((*way, name), "this name occurs twice.")
-            members[name] = self._value(next(self._events), (*way, name))
-            self._found.lines[(*way, name)] = event.start_mark.line + 1
+                self._found.lines[(*path, name)] = event.start_mark.line + 1
+                raise self._found.wrong((*path, name), "this name occurs twice.")
+            members[name] = self._value(next(self._events), (*path, name))
+            self._found.lines[(*path, name)] = event.start_mark.line + 1
         return members
 
 

@@ -51,9 +51,9 @@ from service.db.schema.outcome import objective_hours as objective_hours
 from service.db.schema.outcome import objective_states as objective_states
 from service.db.schema.outcome import read_runs as read_runs
 from service.db.schema.outcome import table_reads as table_reads
+from service.db.schema.queue import JOB_HAS_WORKER as JOB_HAS_WORKER
 from service.db.schema.queue import JOB_HOLDING_TABLE as JOB_HOLDING_TABLE
 from service.db.schema.queue import JOB_IDEMPOTENCY as JOB_IDEMPOTENCY
-from service.db.schema.queue import JOB_IS_HELD as JOB_IS_HELD
 from service.db.schema.queue import JOB_IS_QUEUED as JOB_IS_QUEUED
 from service.db.schema.queue import JOB_IS_UNKNOWN as JOB_IS_UNKNOWN
 from service.db.schema.queue import JOB_OF_REQUEST as JOB_OF_REQUEST

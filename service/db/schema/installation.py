@@ -19,6 +19,6 @@ schema_revisions = sa.Table(
     "schema_revisions",
     metadata,
     sa.Column("revision", sa.String(32), primary_key=True),
-    # The newest revision that the oldest version knows which can work with this revision.
+    # An earlier version can work with this revision if it knows the revision in this column.
     sa.Column("works_with", sa.String(32), nullable=False),
 )

@@ -45,8 +45,8 @@ objective_states = sa.Table(
     sa.Column("overhead", sa.Double, nullable=False),
     sa.Column("missed", sa.Text),
     sa.Column("missed_since", UtcDateTime),
-    # The level whose tables share the reads that may cost more (`of_reads`); the table's own reads; and while the table
-    # waits, the work for each read that compactions would keep cheap.
+    # The three columns are about reads that may cost more (`of_reads`, `service.outcome.read_share`). `level` is the
+    # level of the policy whose tables share these reads. `price` is null unless the table waits for its compaction.
     sa.Column("level", sa.Text),
     sa.Column("reads_per_day", sa.Double),
     sa.Column("price", sa.Double),
@@ -63,7 +63,8 @@ job_gains = sa.Table(
     sa.Column("expected_seconds", sa.Double, nullable=False),
     sa.Column("reads_per_day", sa.Double, nullable=False),
     sa.Column("overhead_before", sa.Double, nullable=False),
-    # `saved_seconds` is null until the job has succeeded, `overhead_after` until a poll has seen the table after it.
+    # `saved_seconds` is null until the job has succeeded, `overhead_after` until a poll has seen the table after the
+    # job.
     sa.Column("saved_seconds", sa.Double),
     sa.Column("ended_at", UtcDateTime),
     sa.Column("overhead_after", sa.Double),

@@ -83,7 +83,7 @@ _is_active = jobs.c.state.in_(["queued", "leased", "running"])
 # States are literals, because SQLite uses a partial index only if it sees that the condition holds.
 JOB_IS_QUEUED = jobs.c.state == sa.literal_column("'queued'")
 
-JOB_IS_HELD = jobs.c.state.in_(literals(["leased", "running"]))
+JOB_HAS_WORKER = jobs.c.state.in_(literals(["leased", "running"]))
 
 JOB_IS_UNKNOWN = jobs.c.state == sa.literal_column("'unknown'")
 
@@ -114,17 +114,19 @@ sa.Index(
     JOB_HOLDING_TABLE,
     jobs.c.table_id,
     unique=True,
-    sqlite_where=JOB_IS_HELD & jobs.c.mutating,
-    postgresql_where=JOB_IS_HELD & jobs.c.mutating,
+    sqlite_where=JOB_HAS_WORKER & jobs.c.mutating,
+    postgresql_where=JOB_HAS_WORKER & jobs.c.mutating,
 )
 
 # A request that is repeated, because its answer was lost, gets the same job.
-sa.Index(JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=JOB_IS_HELD, postgresql_where=JOB_IS_HELD)
+sa.Index(
+    JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=JOB_HAS_WORKER, postgresql_where=JOB_HAS_WORKER
+)
 
 # Every lease and every recovery searches these indexes, which do not contain ended jobs.
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=JOB_IS_QUEUED, postgresql_where=JOB_IS_QUEUED)
 
-sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=JOB_IS_HELD, postgresql_where=JOB_IS_HELD)
+sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=JOB_HAS_WORKER, postgresql_where=JOB_HAS_WORKER)
 
 sa.Index("ix_jobs_unknown", jobs.c.table_id, sqlite_where=JOB_IS_UNKNOWN, postgresql_where=JOB_IS_UNKNOWN)
 
@@ -158,7 +160,7 @@ job_log_lines = sa.Table(
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("logger", sa.String(128), nullable=False),
     sa.Column("message", sa.Text, nullable=False),
-    # Bytes of all lines of the job up to this one, which tell the lines to drop without reading their texts.
+    # Bytes of all lines of the job up to this one. The number shows which lines to drop, without reading their texts.
     sa.Column("bytes_so_far", sa.BigInteger, nullable=False),
 )
 

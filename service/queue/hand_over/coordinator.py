@@ -1,6 +1,7 @@
-"""Coordinates hand-overs: jobs that replace file groups under a Flink writer wait until it has stopped.
+"""Coordinates hand-overs: a job that replaces file groups waits until the table's Flink writer has stopped.
 
-An operator stops the writer, or the service does, if the table's owner has registered how to reach the cluster.
+The service stops the writer itself if the table's owner has registered how to reach the cluster. Otherwise an operator
+stops the writer.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from service.queue.job import Job
 
 log = logging.getLogger(__name__)
 
-_STEP_AT_MOST = timedelta(minutes=2)
-"""How long one step claims a job; longer than all calls of the step can take."""
+_CLAIM_TIME = timedelta(minutes=2)
+"""How long one step claims a job. All calls of the step together take less time."""
 
-_STOP_AT_MOST = timedelta(minutes=10)
+_STOP_GRACE = timedelta(minutes=10)
 """How long after the deadline a stop that was already requested may still complete, because the writer stops anyway."""
 
 
@@ -67,7 +68,7 @@ def confirm(
         current = job.hand_over
         if current is not None and current.state is HandOverState.STOPPED and not job.waits_for_writers:
             return job
-        if job.state.is_held or not job.state.is_active:
+        if job.state.has_worker or not job.state.is_active:
             raise JobNotWaitingError(f"Job {job_id} is {job.state.value}.")
         table = table_store.get(connection, job.table_id)
         if job.dry_run or not policy.replaces_file_groups(job.kind):
@@ -108,7 +109,7 @@ class HandedOver:
     given_up: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Returns whether a job waits. If none waits, the next round may come later (`runtime.process.Tick`)."""
+        """Returns whether a job waits. If not, the next round may come later (`service.runtime.ticks.Tick`)."""
         return bool(self.waiting)
 
     def __str__(self) -> str:
@@ -162,7 +163,8 @@ class HandOvers:
             self._notifier.notify()
         skipped = self.pool.busy | set(dropped) | set(given_up)
         for job in waiting:
-            if job.id not in skipped and job.hand_over and not _is_claimed(job.hand_over, now):
+            current = job.hand_over
+            if job.id not in skipped and current and not (current.claimed_until and current.claimed_until > now):
                 self.pool.add(job)
         return HandedOver(tuple(job.id for job in waiting), tuple(given_up))
 
@@ -216,7 +218,7 @@ class HandOvers:
                 if flink is None or not policy.is_safe(flink.restart, table):
                     return
                 with writing(self._engine) as connection:
-                    job = store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
+                    job = store.claim(connection, waiting.id, now=now, until=now + _CLAIM_TIME)
                 if job is not None:
                     self._advance(job, table, flink)
             except DatabaseUnavailableError as error:
@@ -291,9 +293,5 @@ def _has_to_wait(connection: Connection, job: Job) -> bool:
 def _is_over(job: Job, now: datetime) -> bool:
     if job.hand_over is None:
         return False
-    grace = _STOP_AT_MOST if job.hand_over.state is HandOverState.STOPPING else timedelta()
+    grace = _STOP_GRACE if job.hand_over.state is HandOverState.STOPPING else timedelta()
     return now >= job.hand_over.deadline + grace
-
-
-def _is_claimed(current: HandOver, now: datetime) -> bool:
-    return current.claimed_until is not None and current.claimed_until > now

@@ -20,7 +20,7 @@ from service.queue.hand_over import policy, store
 from service.queue.job import Job
 
 
-def held_back(connection: Connection, job: Job, table: Registration, sightings: Sightings, now: datetime) -> Job:
+def made_to_wait(connection: Connection, job: Job, table: Registration, sightings: Sightings, now: datetime) -> Job:
     """Returns `job` changed to wait for the writers if it must wait, else unchanged. Does not store the change."""
     is_committed = any(commit_store.is_known(connection, table.id, instant) for instant in job.instants)
     if not policy.must_wait(job, table, sightings, is_committed=is_committed):
@@ -38,7 +38,7 @@ def hold_back(
     connection: Connection, job: Job, table: Registration, sightings: Sightings, now: datetime
 ) -> list[Event]:
     """Makes a queued job wait if it must, and returns the events about that; none if the job may start."""
-    waiting = held_back(connection, job, table, sightings, now)
+    waiting = made_to_wait(connection, job, table, sightings, now)
     if not waiting.waits_for_writers or waiting.hand_over is None:
         return []
     store.begin(connection, job, waiting.hand_over)

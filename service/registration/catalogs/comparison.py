@@ -197,8 +197,8 @@ def _guarded(catalog: Catalog, listing: Listing, state: State, findings: list[Fi
         else "The catalog lists no table at all any more."
     )
     kept = [each for each in findings if each not in ending]
-    held = [
+    withheld = [
         Finding(each.name, each.kind, Action.NONE, each.base_path, each.before, each.table_id, because=said)
         for each in ending
     ]
-    return kept + held
+    return kept + withheld

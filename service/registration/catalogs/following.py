@@ -165,14 +165,15 @@ class _Turn:
             return each
         with reading(self._database.engine) as connection:
             old = table_store.get(connection, each.table_id)
-        # The new location is registered first. If it is refused, or jobs of the old one are active, the old one stays.
+        # The new location is registered first. If that is refused, or jobs of the old registration are active, the old
+        # registration stays.
         self._register(each.name, listed, self._as_declared(old), is_new=False)
         self._unregister(each.name, each.table_id)
         return replace(each, is_done=True, table_id=self.registered[each.name].table_id)
 
     def _check(self, listed: Listed) -> None:
         self._lake.readers.run(
-            discovery.glance,
+            discovery.summary_of,
             listed.base_path,
             storage_options=self._lake.storage_options,
             allowed_roots=self._roots,

@@ -110,15 +110,15 @@ def _translated() -> Iterator[None]:
 
 def _kind_of(code: str, message: str) -> type[errors.CatalogError]:
     # If something in front of Glue answers, such as a proxy, the code is only a status, and the text may have the code.
-    told = {code} | (set(re.findall(r"\w+", message)) if code.isdecimal() else set())
-    if told & glue_errors.LOGIN or code == "401":
+    codes = {code} | (set(re.findall(r"\w+", message)) if code.isdecimal() else set())
+    if codes & glue_errors.LOGIN or code == "401":
         return errors.CatalogLoginError
-    if told & glue_errors.DENIED or code == "403":
+    if codes & glue_errors.DENIED or code == "403":
         return errors.CatalogDeniedError
-    if told & glue_errors.THROTTLED or code == "429":
+    if codes & glue_errors.THROTTLED or code == "429":
         return errors.CatalogThrottledError
     return (
         errors.CatalogUnavailableError
-        if told & glue_errors.AWAY or code in ("502", "503", "504")
+        if codes & glue_errors.AWAY or code in ("502", "503", "504")
         else errors.CatalogError
     )

@@ -133,8 +133,8 @@ def _listed(source: Source, entry: Entry) -> Listed | Broken | None:
 def _is_hudi(source: Source, entry: Entry) -> bool:
     if source.kind is CatalogKind.SQL or entry.input_format.startswith(_INPUT_FORMATS):
         return True
-    told = {name: entry.parameters.get(name, "") for name in ("spark.sql.sources.provider", "connector", "provider")}
-    if any(value.lower() == _HUDI for value in (*told.values(), entry.provider)):
+    providers = [entry.parameters.get(name, "") for name in ("spark.sql.sources.provider", "connector", "provider")]
+    if any(value.lower() == _HUDI for value in (*providers, entry.provider)):
         return True
     return source.marker is not None and entry.parameters.get(source.marker[0]) == source.marker[1]
 

@@ -119,7 +119,7 @@ def test_each_attempt_has_the_circumstances_under_which_it_ran(
         submitted = api.post(f"/v1/tables/{register(api, f't{number}')}/jobs", json={"kind": "audit"})
         assert submitted.status_code == 202
     first, second = worker.must_lease(), worker.must_lease()
-    held = outlook_store.held
+    held = outlook_store.leased
     with reading(engine) as connection:
         assert [each.circumstances for each in held(connection)] == [Circumstances(0, 0.0), Circumstances(1, 1.0)]
     for order in (first, second):

@@ -19,11 +19,11 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.policies.policy import Pause, Policy, Window
-from service.queue import attempt_figures, held_store, job_store, lease_store, worker_store
+from service.queue import attempt_figures, held_back_store, job_store, lease_store, worker_store
+from service.queue.attempt_delays import standstill
 from service.queue.cost import Basis, Ended
 from service.queue.cost_store import Lessons
 from service.queue.forecaster import Forecaster
-from service.queue.held_attempts import standstill
 from service.queue.job import AttemptOutcome, Job, JobState
 from service.queue.outlook import Goals, HeldBack, Outlook, outlook
 from service.queue.outlook_store import QueuedRow
@@ -206,7 +206,7 @@ def test_jobs_are_counted_by_what_holds_them_back(fleet: Fleet, clock: Clock) ->
             (windowed, standstill(None, policy, clock())),
         ):
             assert held is not None
-            held_store.hold(connection, job_id, until=held.until, because=held.because)
+            held_back_store.hold(connection, job_id, until=held.until, because=held.because)
     told = fleet.outlook()
     assert (told.jobs[paused].held_back, told.jobs[paused].start) == (HeldBack.PAUSE, None)
     assert (told.jobs[windowed].held_back, told.jobs[windowed].start) == (HeldBack.WINDOW, None)

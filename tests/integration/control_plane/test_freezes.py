@@ -12,7 +12,7 @@ from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.policies.freeze import Freeze
 from service.policies.policy import Policy
-from service.queue.held_attempts import standstill
+from service.queue.attempt_delays import standstill
 from service.scheduling import scheduler
 from tests.integration.control_plane.planning import save_poll
 

@@ -188,7 +188,7 @@ def test_a_glance_finds_nothing_in_a_new_database_and_what_is_due_later(sqlite: 
     every = {
         "polls": watch_store.ANY_DUE,
         "decisions": decision_times.ANY_DUE,
-        "leases": lease_store.ANY_RUN_OUT,
+        "leases": lease_store.ANY_EXPIRED,
         "locks": lock_sighting_store.ANY_TO_WATCH,
         "hand-overs": hand_over_store.ANY_WAITING,
         "notifications": notification_store.ANY,

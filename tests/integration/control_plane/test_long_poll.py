@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from service.api.held_calls import JobWaits
+from service.api.open_calls import JobWaits
 from service.db import migrate
 from service.db.engine import open_engine
 from tests.integration.control_plane.live_service import served

@@ -17,7 +17,7 @@ from service.db.page import PageRequest
 from service.events.notifier import Notifier
 from service.lake.active_timeline import read_active_timeline
 from service.lake.reader_pool import ReaderPool
-from service.observation.glance import Glance
+from service.observation.files_digest import FilesDigest
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
@@ -69,7 +69,13 @@ def test_a_table_on_a_remote_storage_is_watched(
         table_store.register(connection, Registration("t", f"{lake.uri}/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", f"{lake.uri}/gone", "gone", clock(), clock()))
     read = TableReader(sqlite, options, 1)
-    parts = {"read": read, "first": read.first, "quiet": read.quiet, "glance": Glance(options), "notifier": Notifier()}
+    parts = {
+        "read": read,
+        "first": read.first,
+        "quiet": read.quiet,
+        "files_digest": FilesDigest(options),
+        "notifier": Notifier(),
+    }
     observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), **parts)
 
     def poll() -> None:

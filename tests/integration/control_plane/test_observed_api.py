@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from service.access.token import Role
 from service.api.app import create_app
-from service.observation.glance import Glance
+from service.observation.files_digest import FilesDigest
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.table_read import TableReader
 from tests.support.contexts import changed
@@ -42,7 +42,7 @@ def observer(app_context: AppContext, clock: FakeClock) -> Observer:
         read=read,
         first=read.first,
         quiet=read.quiet,
-        glance=Glance({}),
+        files_digest=FilesDigest({}),
         notifier=notifier,
     )
 

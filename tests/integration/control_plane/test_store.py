@@ -19,7 +19,7 @@ from service.db.page import PageRequest
 from service.lake.commit import Commit
 from service.model.job_errors import JobConflictError, JobNotFoundError, LeaseLostError
 from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
-from service.queue import held_store, job_store, lease_store
+from service.queue import held_back_store, job_store, lease_store
 from service.queue.job import AttemptOutcome, Job, JobState
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def finish(engine: sa.Engine, job: Job, now: datetime, state: JobState = JobStat
     with writing(engine) as connection:
         lease_store.end(
             connection,
-            lease_store.held(connection, job.id, job.attempt),
+            lease_store.job_of_lease(connection, job.id, job.attempt),
             state=state,
             outcome=AttemptOutcome.SUCCEEDED,
             error=None,
@@ -246,7 +246,7 @@ def test_a_heartbeat_makes_the_job_running_and_gathers_instants(
     for instants in (("001",), ("001", "002")):
         clock.advance(5)
         with writing(engine) as connection:
-            held = lease_store.held(connection, taken.id, 1)
+            held = lease_store.job_of_lease(connection, taken.id, 1)
             beat = Heartbeat(1, Progress("execute", 1, 2), instants)
             lease_store.beat(connection, held, beat, now=clock(), deadline=clock() + timedelta(seconds=30))
     job = read(engine, taken.id)
@@ -291,9 +291,9 @@ def test_only_leases_that_ran_out_are_found(
     taken = must_take(engine, clock())
     clock.advance(30)
     with writing(engine) as connection:
-        assert lease_store.run_out(connection, clock(), 10) == []
+        assert lease_store.expired(connection, clock(), 10) == []
         clock.advance(0.001)
-        assert [job.id for job in lease_store.run_out(connection, clock(), 10)] == [taken.id]
+        assert [job.id for job in lease_store.expired(connection, clock(), 10)] == [taken.id]
 
 
 def test_pages_neither_repeat_nor_leave_out_a_job(
@@ -458,8 +458,8 @@ def test_only_jobs_that_found_the_lock_held_are_due_at_once_when_it_is_broken(
     submit(engine, new_job(JobKind.SAVEPOINT, not_before=later))
     assert take(engine, clock()) is None
     with writing(engine) as connection:
-        held_store.hasten_locked_out(connection, "tbl_other", clock())
-        held_store.hasten_locked_out(connection, a_table.id, clock())
+        held_back_store.make_locked_out_due(connection, "tbl_other", clock())
+        held_back_store.make_locked_out_due(connection, a_table.id, clock())
     due = must_take(engine, clock())
     assert due.kind is JobKind.CLEANING
     assert take(engine, clock()) is None

@@ -65,7 +65,7 @@ class Queue:
         with writing(self.engine) as connection:
             lease_store.end(
                 connection,
-                lease_store.held(connection, job.id, job.attempt),
+                lease_store.job_of_lease(connection, job.id, job.attempt),
                 state=JobState.SUCCEEDED,
                 outcome=AttemptOutcome.SUCCEEDED,
                 error=None,

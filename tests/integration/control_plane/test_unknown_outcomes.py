@@ -135,7 +135,7 @@ def test_a_job_that_goes_on_after_its_last_instant_has_failed_although_that_has_
     assert lost.job.state is JobState.FAILED
     assert lost.job.error
     assert lost.job.error.detail.endswith(
-        f"{lost.instant} has completed, but more may be left to do. Start the job again; it does the rest."
+        f"{lost.instant} has completed, but more may be left to do. Start the job again to do the rest."
     )
     assert lost.events[2:] == ["job.failed"]
 

@@ -14,7 +14,7 @@ from service.delivery import outbox
 from service.events.notifier import Notifier
 from service.incidents import store
 from service.model.backoff import BackOff
-from service.observation.glance import Glance
+from service.observation.files_digest import FilesDigest
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
@@ -48,7 +48,7 @@ class Watched:
         read: ReadTable | None = None,
         first: ReadFirst | None = None,
         quiet: FindQuiet | None = None,
-        glance: Callable[[str], str] | None = None,
+        files_digest: Callable[[str], str] | None = None,
     ) -> None:
         self.engine = engine
         self.clock = clock
@@ -67,7 +67,7 @@ class Watched:
             read=read or reader,
             first=first or reader.first,
             quiet=quiet or reader.quiet,
-            glance=glance or Glance({}),
+            files_digest=files_digest or FilesDigest({}),
             notifier=Notifier(),
             on_new_schema=self.new_schemas.append,
         )

@@ -8,7 +8,7 @@ import pytest
 
 from service.db import schema
 from service.incidents.incident import UNRESOLVED, IncidentKind
-from service.queue.job import ACTIVE, HELD
+from service.queue.job import ACTIVE, WITH_WORKER
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -22,7 +22,12 @@ def literals(clause: sa.ColumnElement[bool]) -> str:
 
 @pytest.mark.parametrize(
     ("index", "states"),
-    [(schema.JOB_PER_KIND, ACTIVE), (schema.JOB_REWRITING, ACTIVE), (HOLDING, HELD), (schema.JOB_OF_REQUEST, HELD)],
+    [
+        (schema.JOB_PER_KIND, ACTIVE),
+        (schema.JOB_REWRITING, ACTIVE),
+        (HOLDING, WITH_WORKER),
+        (schema.JOB_OF_REQUEST, WITH_WORKER),
+    ],
 )
 def test_the_constraints_of_jobs_name_the_states_of_the_model(index: str, states: list[str]) -> None:
     [found] = [each for each in schema.jobs.indexes if each.name == index]

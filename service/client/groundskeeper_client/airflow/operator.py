@@ -116,10 +116,10 @@ class GroundskeeperJobOperator(BaseOperator):
 
 
 def _run(ti: Any, operator: BaseOperator) -> tuple[tuple[object, ...], int]:
-    """Returns what names the tries of a task between two clearings, and the number of this try among them.
+    """Returns a name that all tries of a task between two clearings share, and the number of this try among them.
 
-    Airflow sets `max_tries` to the tries so far plus the retries of the task when a person clears it, and keeps it
-    over the retries (`clear_task_instances`, 2.10 to 3.3).
+    When a person clears a task, Airflow sets `max_tries` to the tries so far plus the task's retries. A retry does not
+    change `max_tries` (`clear_task_instances`, 2.10 to 3.3).
     """
     before = ti.max_tries - (operator.retries or 0)
     run = ("airflow", ti.dag_id, operator.task_id, ti.run_id, ti.map_index, ti.max_tries)

@@ -164,8 +164,8 @@ class CommitTrigger(BaseTrigger):
                     return
 
     async def _commit(self, client: AsyncClient, patience: Patience) -> None:
-        """Returns when there is a commit. The triggers share a token, whose number of streams is limited: so only some
-        triggers have a stream, and the others request the events again and again."""
+        """Returns when there is a commit. The triggers share a token, and the number of its streams is limited. So some
+        triggers have a stream, and the others poll the events."""
         stream = client.events(published.TYPE, table_id=self.table_id, after=self.after, heard=patience.restart)
         try:
             async for event in stream:

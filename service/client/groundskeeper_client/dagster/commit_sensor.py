@@ -108,7 +108,7 @@ def _request(table_id: str, commit: PublishedCommit) -> RunRequest:
 
 
 def _materialization(asset_key: AssetKey, commit: PublishedCommit) -> AssetMaterialization:
-    told = {
+    metadata = {
         "instant": commit.instant,
         "action": commit.action,
         "operation": commit.operation,
@@ -116,6 +116,6 @@ def _materialization(asset_key: AssetKey, commit: PublishedCommit) -> AssetMater
     }
     return AssetMaterialization(
         asset_key=asset_key,
-        metadata={name: value for name, value in told.items() if value is not None},
+        metadata={name: value for name, value in metadata.items() if value is not None},
         tags={"groundskeeper/event": commit.event_id},
     )

@@ -246,7 +246,8 @@ def change_tables(body: ChangeTablesBody) -> Call[BulkOut]:
     """Do the same with many tables.
 
     Each table is changed in a separate transaction, so that a refusal of one does not affect the others. A
-    repeated call changes nothing more; if a job is still active, it is refused as `job-conflict`.
+    repeated call changes nothing more. A job that is still active from the first call is not submitted again,
+    but refused as `job-conflict`.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -594,7 +595,7 @@ def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
 def get_cost_model() -> Call[LearnedCostList]:
     """Show what is learned about the cost of jobs, and its error by kind.
 
-    The model learns from the last 50 000 attempts. After a restart it is the same.
+    The model learns from the last 50 000 attempts. A restart does not change the model.
 
     Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
     UnauthenticatedError.
@@ -731,7 +732,7 @@ def get_metrics() -> Call[str]:
     """Show the metrics in the text format of Prometheus.
 
     Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. An answer is computed at most once a
-    second; calls get the last one if it is at most two seconds old.
+    second; calls get the last answer if it is at most two seconds old.
 
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -800,8 +801,8 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
-    `brief`: About half of the bytes: `problems.items` is empty, `jobs.items` has at most 20 jobs, and each
-    table has its most serious problem and its last 4 jobs
+    `brief`: Shortens the answer to about half of its bytes: `problems.items` is empty, `jobs.items` has at most
+    20 jobs, and each table has its most serious problem and its last 4 jobs
 
     `owner`: Only tables of this owner. May be repeated: any of these owners
 
@@ -1524,8 +1525,8 @@ def list_notifications() -> Call[NotificationList]:
 def list_policies() -> Call[ListedPolicyList]:
     """List the policies of patterns.
 
-    Lists each policy with the tables that have a setting from it. A table is not among them if stronger
-    patterns or the table's own policy replace all its settings.
+    Lists each policy with the tables that have a setting from it. A table is left out if stronger patterns or
+    the table's own policy replace all settings of this policy.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -2045,7 +2046,7 @@ def resume(*, if_match: str | None = None) -> Call[None]:
 
 
 def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut]:
-    """Submit a job again that failed or was cancelled.
+    """Repeat a job that failed or was cancelled.
 
     Submits a new job with the same kind, parameters and table. Like any new job, it may be refused, and goes to
     the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a

@@ -162,9 +162,9 @@ class AmountOut(Model, frozen=True, kw_only=True):
     expected: float
     """How much an attempt takes"""
     low: float
-    """Nine of ten take more than this"""
+    """Nine of ten attempts take more than this"""
     high: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
 
 
 class Answer(Word):
@@ -328,8 +328,8 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     problem: str | None
     """Type of the problem"""
     repeats: int
-    """Calls of the same caller that were refused within the minute after this one and got no separate entry;
-    rounded down to a power of two
+    """Number of further calls of the same caller that were refused within the minute after this one. These calls
+    have no entries of their own. The number is rounded down to a power of two
     """
     request_id: str | None
     """`X-Request-Id` of the call; null for a command"""
@@ -554,7 +554,7 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
-    """Jobs that waited for the lock. Queued ones are due now"""
+    """Jobs that waited for the lock. Those that are queued are due now"""
 
 
 class BucketContractionIn(Model, frozen=True, kw_only=True):
@@ -1330,7 +1330,7 @@ class BulkProblem(Model, frozen=True, kw_only=True):
 
 class CalendarOut(Model, frozen=True, kw_only=True):
     freezes: list[FreezeInCalendar]
-    """Freezes: in each one, no automatic job starts on its tables"""
+    """Freezes. During a freeze, no automatic job starts on its tables"""
     windows: list[OpenWindowsOut]
     """Windows: automatic jobs start only in these. Tables with the same windows share an entry; the windows of the
     most tables come first
@@ -1697,7 +1697,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
     time: datetime
     """When the event happened"""
     sequence: str
-    """Position of the event: as texts, positions sort in the order of the events"""
+    """Position of the event. If positions are sorted as texts, they are in the order of the events"""
     datacontenttype: Literal["application/json"] = "application/json"
     """Media type of `data`"""
     subject: str | UnsetType = UNSET
@@ -1785,8 +1785,8 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
-    dead
+    """Age at which a pending plan causes a warning. A job executes the plan if the process that began the plan is
+    proved dead
     """
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
@@ -2013,8 +2013,8 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum time from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age at which a pending plan causes a warning. Its job executes it if the process that began it is proved
-    dead
+    """Age at which a pending plan causes a warning. A job executes the plan if the process that began the plan is
+    proved dead
     """
     limit_bytes: int | UnsetType | None = UNSET
     """Parameter of the job; work beyond the limit is due at once; null: no limit"""
@@ -2133,7 +2133,9 @@ class ConsumerList(Model, frozen=True, kw_only=True):
 
 
 class ConsumerOut(Model, frozen=True, kw_only=True):
-    """A consumer. Cleaning and archival keep what it needs to read on, until it has not reported for too long."""
+    """A consumer. Cleaning and archival keep the files that the consumer has yet to read, unless its last report
+    is too old.
+    """
 
     name: str
     """Name"""
@@ -2144,7 +2146,7 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     created_at: datetime
     """Time of the creation"""
     expires_at: datetime
-    """When files are no longer kept for the consumer, unless it reports before"""
+    """Time after which no files are kept for the consumer, unless it reports earlier"""
     stale: bool
     """Whether its last report is so old that no files are kept for it"""
 
@@ -2193,15 +2195,15 @@ class CostOut(Model, frozen=True, kw_only=True):
     seconds: float
     """How long an attempt takes"""
     low_seconds: float
-    """Nine of ten take longer than this"""
+    """Nine of ten attempts take longer than this"""
     high_seconds: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     low_gb_hours: float
-    """Nine of ten take more than this"""
+    """Nine of ten attempts take more than this"""
     high_gb_hours: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     learned_from: Basis
     """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
     `shape`, or all of this `kind`; `default` if there are none
@@ -2276,11 +2278,13 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     kind: JobKind
     """Kind of job"""
     warning: str | None
-    """What needs attention although it works; null if nothing does"""
+    """What needs attention although nothing has failed; null if nothing needs attention"""
     job_id: str | None
     """Id of the job; null if there is none"""
     cost: CostOut | UnsetType | None = UNSET
-    """Expected cost of the job. Only in a current decision about a job that is due, if such jobs have ended before"""
+    """Expected cost of the job. Null unless the decision is current, the job is due, and such jobs have ended
+    before
+    """
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -2492,7 +2496,9 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     register: bool | UnsetType = UNSET
     """Registers every table that was found and is not registered yet, with the members below"""
     limit: int | UnsetType = UNSET
-    """Most tables that this call looks at or registers, besides registered ones"""
+    """Maximum number of tables that this call examines or registers. Tables that are already registered do not
+    count
+    """
     lock: LockIn | UnsetType = UNSET
     """The lock that the writers of all tables take"""
     writers: WritersIn | UnsetType | None = UNSET
@@ -2504,7 +2510,7 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
+    """Keys with values. Filters, policies and reports select tables by them. A value may be empty"""
     rules: list[str] | UnsetType = UNSET
     """Rules that derive owner and tags from paths below the root: `{team}/*` gives the tag `team`, `{owner}` the
     owner; `*` is one folder, `**` any number. If several rules give the same tag, the first one counts; rules
@@ -2718,8 +2724,8 @@ class FileGroupNumbers(Model, frozen=True, kw_only=True):
 
 
 class FilesOut(Model, frozen=True, kw_only=True):
-    """Totals of the latest file slices, and of files that are in none of these. A cleaning could free at most the
-    latter.
+    """Totals of the latest file slices, and of the files that are in no latest file slice. A cleaning could free
+    at most the files in no latest slice.
     """
 
     file_groups: int
@@ -2870,15 +2876,15 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     seconds: float
     """How long an attempt takes"""
     low_seconds: float
-    """Nine of ten take longer than this"""
+    """Nine of ten attempts take longer than this"""
     high_seconds: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     low_gb_hours: float
-    """Nine of ten take more than this"""
+    """Nine of ten attempts take more than this"""
     high_gb_hours: float
-    """Nine of ten take less than this"""
+    """Nine of ten attempts take less than this"""
     learned_from: Basis
     """The jobs from which this is learned: earlier jobs of this kind on the same `table`, on tables of the same
     `shape`, or all of this `kind`; `default` if there are none
@@ -2892,7 +2898,7 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     text: str
     """The same in words"""
     starts_at: datetime | None
-    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    """Expected start of a queued job; null while its group has no ready worker, or the table's writers must stop"""
     ends_at: datetime | None
     """Expected end of its attempt; null if the start is not known"""
     held_back_by: HeldBack | None
@@ -3058,26 +3064,28 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     num_buckets: int
     """Number of buckets"""
     needed: int
-    """Number of buckets that is needed next"""
+    """The next number of buckets that the table needs"""
     needed_at: datetime | None
     """When the largest bucket reaches its limit; null if that will take years"""
     in_90_days: int
     """Number of buckets that is needed in 90 days"""
     factor: int
-    """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
+    """Factor of an expansion that lasts for 90 days; 1 if no expansion is needed"""
     quiet_at: datetime | None
-    """Present or next maintenance window or quiet hour, when an expansion is best; null if none is needed"""
+    """The best time for an expansion: the present or next maintenance window or quiet hour; null if no expansion
+    is needed
+    """
     text: str
     """The same in words"""
     time_zone: str
-    """The policy's time zone, which the times in the text have"""
+    """The policy's time zone, in which the text gives times"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
     deadline: datetime
-    """If the writers are not stopped until this time, the job fails without any change"""
+    """If the writers are not stopped by this time, the job fails without any change"""
     by: str | None
     """The caller that stopped the writers, or `groundskeeper`"""
     savepoint: str | None
@@ -3245,7 +3253,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
-    """Why it is not proved that the commit came after the replacement; absent if it is"""
+    """Why it is not proved that the commit came after the replacement; absent if it is proved"""
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
@@ -3270,12 +3278,12 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 
 class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or
-    after a contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer
-    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files. Readers
-    would use these files when the rollback of its write has been archived. `DAMAGE`: a diagnosis, an audit or
-    the checks after a job have found a damage; `details` describe the damage, and `instant` is the time of the
-    check.
+    `OLD_NUMBER`: a commit seems to come from a writer with an old number of buckets, or without the bucket
+    index. After an expansion, all rows that the commit wrote to a partition lie in the old buckets. After a
+    contraction, some rows lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive, and may
+    still write files. Readers would use these files when the rollback of its write has been archived. `DAMAGE`:
+    a diagnosis, an audit or the checks after a job have found a damage; `details` describe the damage, and
+    `instant` is the time of the check.
     """
 
     STALE_WRITE = "stale-write"
@@ -3877,8 +3885,8 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     beside_another: float
     """Factor by which a job takes more while its worker runs another one"""
     error_on_other_tables: float | None
-    """Median error for tables that the model does not know, as a share of what an attempt took: measured by
-    leaving out one half of the tables at a time; null if too few are known
+    """Median error for tables that the model does not know, as a share of what an attempt took. To measure the
+    error, one half of the tables at a time is left out. Null if too few tables are known
     """
     error_on_known_tables: float | None
     """Median error if the model knows the previous attempt on the same table; null if there is none"""
@@ -4011,8 +4019,8 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or its file
-    is not one of Hudi.
+    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or the lock's
+    file does not have Hudi's format.
     """
 
     HELD = "held"
@@ -4275,8 +4283,8 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     problems that are not about a table
     """
     most_per_hour: int | UnsetType = UNSET
-    """Largest number of messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty
-    and Alertmanager do not count
+    """Largest number of messages in an hour; the last message of an hour sums up all further ones. Ends of alerts
+    in PagerDuty and Alertmanager do not count
     """
     quiet_hours: list[WindowIn] | UnsetType = UNSET
     """Hours in which only critical problems are reported. The others are reported after these hours if they are
@@ -4388,7 +4396,9 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     updated_at: datetime
     """Time of the last change by a call"""
     secret: str | None
-    """Secret for checking the signatures of a webhook. Only the answer that creates it has the secret"""
+    """Secret for checking the signatures of a webhook. Only the answer to the call that creates the notification
+    has the secret
+    """
 
 
 class ObjectType(Word):
@@ -4410,7 +4420,7 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     pattern's policy applies; or null for all reads
     """
     log_age_seconds: int | UnsetType | None = UNSET
-    """Longest time that a log file may wait for a compaction; or null"""
+    """Longest time for which a log file may wait for a compaction; or null"""
     least_worth: float | UnsetType | None = UNSET
     """A job that makes reads cheaper waits, for up to a day, until readers have paid this number of seconds for
     each second of its work; or null
@@ -5075,7 +5085,7 @@ class ProblemExample(Model, frozen=True, kw_only=True):
 
 
 class ProblemGroupOut(Model, frozen=True, kw_only=True):
-    """Problems of several objects with one cause."""
+    """Problems that have one cause, although they may be about several objects."""
 
     kinds: list[ProblemKind]
     """Kinds of the group's problems, by which `GET /v1/problems` lists them"""
@@ -5254,7 +5264,7 @@ class ReadersOut(Model, frozen=True, kw_only=True):
 
 class Readiness(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
-    """Always `ok`: else the answer is a problem document"""
+    """Always `ok`; in all other cases the answer is a problem document"""
     checks: Checks
     """The checks, one by one"""
 
@@ -5496,7 +5506,7 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     split_bytes: int | UnsetType = UNSET
     """Parameter of the job"""
     merge_bytes: int | UnsetType = UNSET
-    """Parameter of the job; 0: none is merged"""
+    """Parameter of the job; 0: no bucket is merged"""
     min_buckets: int | UnsetType = UNSET
     """Minimum number of buckets of a partition"""
     max_buckets: int | UnsetType = UNSET
@@ -5861,7 +5871,7 @@ class SessionOut(Model, frozen=True, kw_only=True):
     way: Way
     """How the caller was identified"""
     expires_at: datetime | None
-    """When the session ends, or the token; null: never"""
+    """When the session or the token ends; null: never"""
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
@@ -6006,7 +6016,7 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     nothing is known
     """
     kept: float | None
-    """Share of the time for which objectives were kept, of all tables with one; null if there are none"""
+    """Share of the time for which objectives were kept, of all tables with an objective; null without such tables"""
     longest_wait: float | None
     """Longest time for which a due job waited for a slot, in seconds; null if it is not known"""
     kinds: list[KindOutcomeOut]
@@ -6093,7 +6103,9 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     base_file_sizes: list[SizeClassOut]
     """The base files by size, in ten classes. Empty until a partition with base files was listed"""
     metadata_table: MetadataTableOut | None
-    """At most some minutes older; null if the table has no metadata table, or after the first poll"""
+    """State of the metadata table, at most some minutes older than the rest. Null if the table has no metadata
+    table, and until the second poll
+    """
     num_partitions: int
     """Number of partitions"""
     partitions: list[PartitionOut]
@@ -6405,7 +6417,7 @@ class TableIn(Model, frozen=True, kw_only=True):
     owner: str | UnsetType | None = UNSET
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
-    """Keys by which filters, policies and reports select tables, with values, which may be empty"""
+    """Keys with values. Filters, policies and reports select tables by them. A value may be empty"""
 
 
 class TableOut(Model, frozen=True, kw_only=True):
@@ -6523,7 +6535,7 @@ class TableRow(Model, frozen=True, kw_only=True):
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
     health: Health | None
-    """Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is"""
+    """Severity of the table's most serious problem; `healthy` without problems; null if `as_of` is null"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int
@@ -6669,7 +6681,7 @@ class TrendOut(Model, frozen=True, kw_only=True):
     step_seconds: int
     """Length of a step"""
     items: list[TrendPointOut]
-    """The steps, oldest first; one without a sample is missing"""
+    """The steps, oldest first; a step without a sample is missing"""
 
 
 class TrendPointOut(Model, frozen=True, kw_only=True):
@@ -7214,7 +7226,8 @@ class WritersIn(Model, frozen=True, kw_only=True):
     """
     engines: list[WriterEngine] | UnsetType | None = UNSET
     """All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. Detected engines
-    count too. In a PATCH it discards earlier detections; left out or null there, the stored value stays.
+    count too. In a PATCH, a list discards earlier detections; if the member is left out or null, the stored
+    value stays.
     """
     flink: FlinkIn | UnsetType | None = UNSET
     """Left out of a PATCH, the stored value stays; null removes it"""

@@ -1,7 +1,7 @@
 """Makes answers of the service harmless and short for a language model.
 
 Names of tables, messages of errors and values of options come from whoever can create a table or a lock. A model reads
-them beside the words of its user, so they must be recognizable as data and must not hide anything.
+these texts beside the words of its user, so the texts must be recognizable as data and must not hide anything.
 """
 
 from __future__ import annotations

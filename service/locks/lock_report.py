@@ -44,7 +44,7 @@ class Writer(Documented):
 
 
 @dataclass(frozen=True)
-class HeldLock:
+class LockReport:
     """A table's lock, with the writers and jobs that may hold it or wait for it."""
 
     table_id: str
@@ -72,17 +72,17 @@ class HeldLock:
 
     def holding_job(self) -> Job | None:
         """The job of this service that holds the lock, according to the lock's file."""
-        return next((job for job in self.jobs if job.state.is_held and job.id == self.file.job_id), None)
+        return next((job for job in self.jobs if job.state.has_worker and job.id == self.file.job_id), None)
 
 
 def _found_held(job: Job) -> bool:
     """Returns whether the job waits because an attempt at it found the lock held."""
     if job.state is JobState.QUEUED:
         return job.error is not None and job.error.type == TABLE_LOCKED
-    return job.state.is_held and job.progress is not None and f"waits for {_LOCK}" in job.progress.step
+    return job.state.has_worker and job.progress is not None and f"waits for {_LOCK}" in job.progress.step
 
 
-def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | None:
+def refusal(lock: LockReport, now: datetime, limit: timedelta) -> LockKeptError | None:
     """Returns why the lock may not be broken now, or None if it may be broken. `limit` is the age from which a lock may
     be broken."""
     file = lock.file
@@ -97,7 +97,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
     if not lock.is_removable or file.state is LockState.UNKNOWN or file.id is None or file.since is None:
         return LockNotRemovableError(f"{file.detail} {lock.ending}".strip())
     if job := lock.holding_job():
-        return held_by(job)
+        return held_by_job(job)
     age = now - file.since
     if age < limit:
         breakable_at = file.since + limit
@@ -115,7 +115,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
     return None
 
 
-def held_by(job: Job) -> LockHeldByJobError:
+def held_by_job(job: Job) -> LockHeldByJobError:
     return LockHeldByJobError(
         f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id} on worker {job.worker_id} signed it.",
         extensions={"job_id": job.id},

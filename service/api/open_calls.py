@@ -26,12 +26,12 @@ _Found = TypeVar("_Found")
 MOST_SECONDS = 60
 # The database is also polled, because a notification of another replica may be lost, and without a relay none arrives.
 _POLL_SECONDS = 1.0
-# An event of any table wakes all held calls, so each pauses for a moment before it reads the database.
+# An event of any table wakes all open calls, so each pauses for a moment before it reads the database.
 _PAUSE_SECONDS = 0.1
 
 
-class HeldCalls:
-    """The held calls of one kind, counted by token. They share a few threads for reading the database (`readers`), so
+class OpenCalls:
+    """The open calls of one kind, counted by token. They share a few threads for reading the database (`readers`), so
     that other calls need not wait."""
 
     most: ClassVar[int]
@@ -67,7 +67,7 @@ class HeldCalls:
         return await anyio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
 
 
-class JobWaits(HeldCalls):
+class JobWaits(OpenCalls):
     most, most_of_token, readers = 500, 100, 2
     words, error = ("calls", "wait for jobs"), TooManyWaitsError
 

@@ -21,7 +21,7 @@ _WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error"
     schema.JOB_IS_QUEUED,
     _j.c.mutating,
     sa.not_(_j.c.waits_for_writers),
-    _j.c.table_id.not_in(sa.select(_j.c.table_id).where(schema.JOB_IS_HELD, _j.c.mutating)),
+    _j.c.table_id.not_in(sa.select(_j.c.table_id).where(schema.JOB_HAS_WORKER, _j.c.mutating)),
 )
 _WAITING_AMONG = _WAITING.where(schema.among(_j.c.table_id, "of_tables"))
 _KEPT_OUT = _WAITING.where(_j.c.error["type"].as_string().in_(_OF_LOCK)).with_only_columns(_j.c.table_id)
@@ -33,7 +33,7 @@ def hold(connection: Connection, job_id: str, *, until: datetime, because: str |
 
 
 def release(connection: Connection, now: datetime) -> None:
-    """Makes the jobs due that were held back. A job that still has to wait is held back again later."""
+    """Lets all jobs that were held back be leased now. A job that still has to wait is held back again later."""
     is_held_back = sa.and_(schema.JOB_IS_QUEUED, _j.c.held_back.is_not(None))
     connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
 
@@ -54,7 +54,7 @@ def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None =
     return found
 
 
-def kept_out(connection: Connection) -> set[str]:
+def tables_locked_out(connection: Connection) -> set[str]:
     """Returns the tables, among those of `waiting_for_lock`, whose last attempt found that the lock was held or that
     its server did not answer."""
     return set(connection.execute(_KEPT_OUT).scalars())
@@ -77,8 +77,9 @@ def begun_or_locked_out(
     return list({job.id: job for job in jobs}.values())
 
 
-def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes the queued jobs due that found that the table's lock was held or that its server did not answer."""
+def make_locked_out_due(connection: Connection, table_id: str, now: datetime) -> None:
+    """Makes the table's queued jobs due if their last attempts found that the lock was held or that its server did not
+    answer."""
     is_locked_out = _j.c.error["type"].as_string().in_(_OF_LOCK)
     is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
     connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))

@@ -1,5 +1,5 @@
-"""A cheap check of a table whose polls fail. Three listings show whether the files have changed that a poll reads
-first."""
+"""A digest of the files that a poll of a table reads first. The digest costs three listings, and shows cheaply whether
+a table whose polls fail has changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDERS = (META_FOLDER, f"{META_FOLDER}/timeline", hashing_config.FOLDER)
 
 
 @dataclass(frozen=True)
-class Glance:
+class FilesDigest:
     storage_options: Mapping[str, str] = field(repr=False)
     allowed_roots: tuple[str, ...] | None = None
 
