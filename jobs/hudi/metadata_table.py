@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.errors import HudiError
+from jobs.format.file_names import parse_base_file_name
 from jobs.format.index_definitions import (
     BLOOM_FILTERS,
     COLUMN_STATISTICS,
     EXPRESSION,
+    FILES,
     METADATA_FOLDER,
     PARTITION_STATISTICS,
     RECORDS,
@@ -20,7 +22,7 @@ from jobs.format.index_definitions import (
     Indexes,
 )
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import archiver, index_note, indexes
+from jobs.hudi import archiver, file_listing, index_note, indexes
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.savepoints import RESTORE
@@ -108,6 +110,14 @@ class MetadataTable(ClientPart):
                 bytes=sum(int(each.getTotalFileSize()) for each in slices),
             )
             return MetadataTableState(files, tuple(sorted(str(each.requestedTime()) for each in pending)))
+
+    def reaches_back_to(self, instant: str) -> bool:
+        """Returns whether a restore to this instant can restore the metadata table: no base file of its list of files
+        is later (`BaseHoodieWriteClient.restoreToSavepoint`, 1.2)."""
+        folder = f"{self._table.base_path}/{METADATA_FOLDER}/{FILES}"
+        names = file_listing.listed(self._jvm, self._table.storage, folder)
+        found = [each.instant for name in names if (each := parse_base_file_name(name))]
+        return all(each[: len(instant)] <= instant for each in found)
 
     def has_logs_of(self, instants: Collection[str]) -> bool:
         """Returns whether one of these instants of the table completed since the last compaction."""

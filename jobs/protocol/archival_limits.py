@@ -48,7 +48,7 @@ def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> lis
         *_of_metadata_table(table, client, instants),
         *_of_cleaning(client),
         *_of_replacements(table, commits),
-        *_of_streams(table, commits),
+        *_of_streams(table, instants, commits),
         *_of_schema_on_read(table, instants),
         *_of_rollbacks(table, client),
         *_of_service(instants, params),
@@ -122,16 +122,23 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Ar
                 return
 
 
-def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
+def _of_streams(table: HudiTable, instants: Sequence[Instant], commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
     """Yields the commits with the last positions of streams. A stream that does not find its last position starts over,
     and writes rows twice or out of order. Each commit of a stream has the stream's next position, so the last position
-    is archived only if other writers go on committing after it."""
-    newest = newest_positions((each.write.instant, each.extra) for each in commits)
-    for (key, query), instant in sorted(newest.items(), key=lambda item: item[1]):
-        if table.now() - wall_clock(instant) < RESUMED:
-            of_query = f" of query {query[:100]}" if query else ""
-            reason = f"{instant} has the position{of_query} from which a stream goes on (`{key}`)"
-            yield ArchivalLimit("stream-position", instant, reason, f"The position is kept for {RESUMED.days} days.")
+    is archived only if other writers go on committing after it. A `restore` or `rollback` takes later positions back:
+    the last one up to each savepoint, and up to the last commit but one, stays as well."""
+    written = sorted(each.write.instant for each in commits)
+    saved = {each.requested for each in instants if each.action == "savepoint" and each.state == "COMPLETED"}
+    found: set[tuple[str, tuple[str, str]]] = set()
+    ends = dict.fromkeys(written[-2:], table.now()) | {each: wall_clock(each) for each in saved}
+    for end, moment in ends.items():
+        newest = newest_positions((each.write.instant, each.extra) for each in commits if each.write.instant <= end)
+        found |= {(instant, of) for of, instant in newest.items() if moment - wall_clock(instant) < RESUMED}
+    for instant, (key, query) in sorted(found):
+        of_query = f" of query {query[:100]}" if query else ""
+        reason = f"{instant} has the position{of_query} from which a stream goes on (`{key}`)"
+        remedy = f"The position is kept for {RESUMED.days} days, or as long as a savepoint needs it."
+        yield ArchivalLimit("stream-position", instant, reason, remedy)
 
 
 def _of_schema_on_read(table: HudiTable, instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:

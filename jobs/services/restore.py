@@ -14,6 +14,7 @@ from jobs.format.stream_positions import undone_queries
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_metadata, index_note
 from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import CLUSTERING, Commit, Instant
 from jobs.hudi.savepoints import PendingRestore, Savepoint
 from jobs.hudi.table import HudiTable
@@ -44,7 +45,7 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
-    # If Hudi cannot restore the metadata table that far, it deletes it and builds a new one by listing.
+    # A metadata table that cannot be restored that far is deleted.
     index_note.keep(table)
     if begun:
         client.savepoints.forget_requested_rollbacks(_left_by(client, begun))
@@ -52,7 +53,13 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
         client.savepoints.schedule_restore(restore, to)
     # Otherwise a frozen attempt could roll back what writers have committed after the next attempt's restore.
     lock.verify()
-    client.savepoints.restore(to)
+    if client.metadata_table.reaches_back_to(to):
+        client.savepoints.restore(to)
+    else:
+        # Hudi (1.2.0) would build a new one beside the restore. If a clean came after the savepoint, it could never
+        # complete such a restore (`HoodieBackedTableMetadataWriter.update`). The indexes are built when it is done.
+        with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "false"}) as without:
+            without.savepoints.restore(to)
     lock.verify()
     table.reload()
     if savepoint is None or table.state_of(restore) != "COMPLETED":

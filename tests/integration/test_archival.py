@@ -142,6 +142,31 @@ def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.parametrize("undoing", ["restore", pytest.param("rollback", marks=pytest.mark.exhaustive)])
+def test_a_stream_whose_last_batch_is_undone_finds_the_position_before(
+    spark: SparkSession, base: Path, undoing: str
+) -> None:
+    options = tables.write_table(spark, base, count=60, metadata=False, partitioned=False)
+    streamed = {**options, "hoodie.datasource.write.commitmeta.key.prefix": "deltastreamer."}
+    tables.upsert(tables.rows(spark, 0, 30, ts=5), base, {**streamed, "deltastreamer.checkpoint.key": "trips,0:1"})
+    tables.upsert(tables.rows(spark, 0, 30, ts=6), base, options)
+    saved = run_job(spark, base, "savepoint").details["savepoint"] if undoing == "restore" else None
+    before = tables.in_order(spark, base, 4)
+    tables.upsert(tables.rows(spark, 0, 30, ts=7), base, {**streamed, "deltastreamer.checkpoint.key": "trips,0:2"})
+    _, first, _, last = commits(spark, base)
+
+    done = run_job(spark, base, "archival", {"retain": 2}).details
+
+    assert [each["instant"] for each in done["limits"] if each["type"] == "stream-position"] == [first]
+    params = {"savepoint": saved} if saved else {"instant": last}
+    stopped = {"writers_stopped": True}
+    run_job(spark, base, undoing, {**params, "table_name": "test"}, declared=stopped)
+    extras = [each.extra for each in sorted(hudi_table(spark, base, INDEX).commits(), key=lambda c: c.write.instant)]
+    # `StreamerCheckpointUtils` takes the last commit that has the key.
+    assert [found for each in extras if (found := each.get("deltastreamer.checkpoint.key"))] == ["trips,0:1"]
+    assert proved(spark, base, 4) == before
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "point",

@@ -93,6 +93,27 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
 
+@pytest.mark.parametrize("version", [6, pytest.param(9, marks=pytest.mark.exhaustive)])
+def test_a_table_is_restored_if_its_metadata_table_was_compacted_and_the_table_cleaned_since(
+    spark: SparkSession, base: Path, version: int
+) -> None:
+    shape = {"table_type": "COPY_ON_WRITE", "version": version, "partitioned": False}
+    options = tables.write_table(spark, base, count=60, updates=1, **shape)
+    before = tables.in_order(spark, base, 4)
+    savepoint = make_savepoint(spark, base)
+    for ts in (7, 8):
+        tables.upsert(tables.rows(spark, 0, 90, ts=ts), base, options)
+    assert run_job(spark, base, "cleaning", {"retain": 1}).details["files_deleted"]
+    run_job(spark, base, "metadata_table", {"action": "compact"})
+
+    restore(spark, base, savepoint)
+
+    assert proved(spark, base, 4) == before
+    assert "files" in hudi_table(spark, base, INDEX).metadata_partitions
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+
+
 def test_writers_that_cluster_go_on_after_a_restore_has_undone_a_clustering(spark: SparkSession, base: Path) -> None:
     """Hudi's restore leaves the plan of the clustering, whose files are gone."""
     shape: dict[str, Any] = {"num_buckets": None, "partitioned": False}
