@@ -1,6 +1,6 @@
 """Adds indexes for the lists of jobs by state and kind, and of commits by action.
 
-Without them the query for one page read all rows if only few of them matched the filter.
+Without them the query for one page read all rows if only few rows matched the filter.
 """
 
 from __future__ import annotations

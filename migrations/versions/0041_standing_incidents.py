@@ -1,4 +1,4 @@
-"""Adds an index of the incidents that are not resolved, which are counted often and are few among all."""
+"""Adds an index of the unresolved incidents, because they are counted often and are few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs `groundskeeper serve` as a user does, in its own process with calls over REST."""
+"""Runs `groundskeeper serve` in its own process, as a user does, and calls it over REST."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Daemon:
     def wait(self, job_id: str, until: Callable[[Json], bool] | None = None) -> Json:
         """Waits until the job fulfils the condition, or else for its end, and returns it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        # The service tells the end of a job at once, without a call every moment while it and the worker are busy.
+        # The service answers a call as soon as the job has ended, so no polling slows the service and the worker.
         while not (until or has_ended)(job := self.job(job_id, wait_seconds=0 if until else _LONG_SECONDS)):
             assert time.monotonic() < deadline, f"{job}\n{self.log.read_text()[-8000:]}"
             time.sleep(0.02)

@@ -78,7 +78,7 @@ def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) -> Iterator[Daemon]:
-    """The shared service, or one of its own that polls."""
+    """Yields the shared service, or a separate one that polls."""
     if poll_seconds == NO_POLLING:
         yield request.getfixturevalue("daemon")
     else:
@@ -131,8 +131,8 @@ def test_policies_run_all_services_that_a_table_needs_and_no_batch_fails(
         cleaning = started_by_policy(daemon, table, "cleaning")
         assert cleaning["result"]["files_deleted"] > 0
         started_by_policy(daemon, table, "compaction", 2)
-        # A planning writer may have left one more plan, which is executed later. A batch that has met a compaction in
-        # conflict was repeated by its writer, and the instant of its first try stays until a cleaning.
+        # A planning writer may have left one more plan, which is executed later. If a batch conflicts with a
+        # compaction, its writer repeats it, and the instant of the first try stays until a cleaning.
         if not eventually(lambda: pending(base) == set(), 20):
             daemon.succeed(table, "cleaning", retain=1)
         assert eventually(lambda: pending(base) == set(), PATIENCE_SECONDS), daemon.log.read_text()[-8000:]

@@ -1,4 +1,4 @@
-"""Tests with a real worker that a lock that Hudi left can be broken, but not one that our worker holds."""
+"""Tests with a real worker: a lock that Hudi left can be broken, and a lock that our worker holds cannot."""
 
 from __future__ import annotations
 

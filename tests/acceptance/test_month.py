@@ -1,5 +1,5 @@
-"""Simulates a month of a table whose writer delegates all services to us: its size remains bounded without manual
-work."""
+"""Simulates a month of a table whose writer delegates all services to us. The table's size stays bounded without
+manual work."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def unfinished(base: Path) -> set[str]:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(2400)
-def test_a_month_of_a_table_that_was_handed_over(spark: SparkSession, tmp_path: Path, base: Path) -> None:
+def test_a_delegated_table_stays_bounded_for_a_month_without_manual_work(
+    spark: SparkSession, tmp_path: Path, base: Path
+) -> None:
     settings = {**SETTINGS, "automatic": "true", "plan_seconds": "0.2", "poll_seconds": "5"}
     tables.let_delegate(spark)
     with Daemon(tmp_path / "service", **settings) as daemon:

@@ -1,5 +1,5 @@
-"""Two services with one worker each share a PostgreSQL database: no work is done twice, and after a kill of one service
-the other one finishes its work."""
+"""Two services with one worker each share a PostgreSQL database: no work is done twice, and the work of a killed
+service is finished by the other one."""
 
 from __future__ import annotations
 

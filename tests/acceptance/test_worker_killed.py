@@ -97,8 +97,7 @@ def test_jobs_of_a_killed_worker_are_finished_by_the_next_one(
 
 
 def _stop_in_commit(daemon: Daemon, base: Path) -> None:
-    """Suspends the JVM while it holds the signed lock and has an inflight instant, so during the commit and not the
-    scheduling."""
+    """Suspends the JVM during the commit, when it holds the signed lock and has an inflight instant."""
     lock, timeline = base / ".hoodie" / "lock", base / ".hoodie" / "timeline"
 
     def is_committing() -> bool:

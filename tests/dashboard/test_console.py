@@ -1,4 +1,4 @@
-"""Tests that the overview and the page of a table are used by keyboard alone, and stay small."""
+"""The overview and the page of a table can be used by keyboard alone, and stay small."""
 
 from __future__ import annotations
 

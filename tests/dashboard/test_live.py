@@ -134,7 +134,7 @@ def test_without_a_stream_the_page_polls_and_it_comes_back(
 
 
 @pytest.mark.exhaustive
-def test_a_service_that_is_away_is_told_of_and_its_return_is_seen(
+def test_the_page_says_that_the_service_is_away_and_sees_its_return(
     page: Page, faults: Faults, installation: Installation
 ) -> None:
     faults.allow("ERR_FAILED")

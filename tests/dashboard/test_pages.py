@@ -373,7 +373,7 @@ def test_the_page_of_an_unknown_table_says_what_to_do(page: Page, faults: Faults
 
 @contextmanager
 def _of_its_own(page: Page, folder: Path) -> Iterator[Installation]:
-    """A separate installation without a login; the page leaves it before it ends."""
+    """A separate installation without a login. The page leaves the installation before the installation ends."""
     made = Installation(folder)
     try:
         yield made

@@ -55,7 +55,7 @@ def busy_week(installation: Installation) -> None:
             }
             for number in range(1, 280)
         ]
-        # The service itself may have taken one.
+        # The service itself may have taken a sample.
         connection.execute(schema.fleet_samples.delete())
         connection.execute(schema.fleet_samples.insert(), rows)
 
@@ -101,7 +101,7 @@ def test_a_period_is_chosen_by_name_or_by_its_days(page: Page, installation: Ins
     page.locator("select[name=period]").select_option("month")
     expect(page.locator("input[name=since]")).to_have_count(0)
     assert "since" not in page.url
-    # The link of a message has moments in place of days.
+    # A link in a message has moments instead of days.
     page.goto(
         f"{installation.url}/#/report?since=2020-01-06T07%3A00%3A00%2B00%3A00&until=2020-01-13T07%3A00%3A00%2B00%3A00"
     )

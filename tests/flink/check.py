@@ -25,7 +25,7 @@ class Differences:
     """Counts of rows; `buckets` are the bucket numbers in use, over all partitions.
 
     `lost` have no version at all, `old` are not the latest, `misplaced` are in a file of another bucket than theirs.
-    The last two are 0 if the caller gives no number of buckets, because the table may have none.
+    `misplaced` and `buckets` are 0 if the caller gives no number of buckets, because the table may have none.
     """
 
     rows: int

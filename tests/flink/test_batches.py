@@ -88,7 +88,7 @@ def test_no_check_takes_the_batches_of_a_checkpoint_for_a_damage(
     assert audited(spark, base) == []
     if table_type == COW:
         last = hudi_table(spark, base, INDEX).commits()[-1]
-        # The file before a commit is that before its first batch.
+        # The file before a commit is the file before the commit's first batch.
         assert "null" != max(last.previous.values()) < last.write.instant
         undone = {"instant": last.write.instant, "table_name": "test"}
         planned = run_job(spark, base, "rollback", undone, writers_stopped=True, dry_run=True)

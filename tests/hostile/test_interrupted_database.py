@@ -99,7 +99,7 @@ def test_a_connection_that_is_cut_in_a_transaction_is_an_outage_and_changes_noth
 
 
 def test_a_connection_that_was_cut_a_moment_after_its_use_is_replaced(engine: sa.Engine, postgresql: Server) -> None:
-    """A connection is not asked for a sign of life if it was used a moment ago."""
+    """A connection is not checked before its use if it was used a moment ago."""
     for _ in range(5):
         assert not has_changed(engine)
         end(postgresql, engine)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Headers = dict[str, str]
 
 _READS = {"get", "head"}
-# Calls of readers, which change at most objects of their own, or the time of a table's next poll.
+# Readers may make these calls, which change at most the reader's own objects, or the time of a table's next poll.
 _OF_READERS = re.compile(r"/v1/(session|callbacks/hudi|policy-preview|policies/simulate|tables/\{table_id\}/evaluate)$")
 
 
@@ -97,7 +97,7 @@ def test_one_call_for_many_tables_is_checked_for_each(
 def test_no_call_changes_the_service_or_another_table(
     client: TestClient, tables: dict[str, str], limited: Callable[..., Headers], role: Role
 ) -> None:
-    """The list of calls is that of the API's document, so that a new one is covered."""
+    """The calls are listed by the API's document, so a new call is covered."""
     shop = limited(role, "tag:team=shop")
     [job] = client.get("/v1/jobs", params={"table_id": tables["clicks"]}, headers=shop).json()["items"]
     ids = {"table_id": tables["clicks"], "job_id": job["id"]}

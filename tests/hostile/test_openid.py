@@ -1,4 +1,4 @@
-"""Tests log-ins by a provider that lies, by forged tokens, and by callers who are not those who began the log-in."""
+"""Tests log-ins with a provider that lies, with forged tokens, and by callers who did not begin the log-in."""
 
 from __future__ import annotations
 
@@ -200,7 +200,9 @@ def _access_token(provider: LyingProvider, **more: Any) -> str:
     return provider.signed(**{"aud": "api", "nonce": None, **more})
 
 
-def test_an_access_token_is_checked_as_strictly(browser: TestClient, provider: LyingProvider, clock: FakeClock) -> None:
+def test_an_access_token_is_checked_as_strictly_as_an_id_token(
+    browser: TestClient, provider: LyingProvider, clock: FakeClock
+) -> None:
     def call(token: str) -> Any:
         return browser.get("/v1/session", headers={"Authorization": f"Bearer {token}"})
 

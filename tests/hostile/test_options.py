@@ -103,9 +103,7 @@ def test_a_table_with_dangerous_options_from_before_gets_no_jobs_until_they_are_
     assert client.post("/v1/worker/leases", json={"worker_id": "w"}).status_code == 200
 
 
-def test_a_job_for_a_table_outside_the_roots_of_now_is_not_given_away(
-    client: TestClient, app_context: AppContext
-) -> None:
+def test_a_job_of_a_table_outside_the_present_roots_is_not_leased(client: TestClient, app_context: AppContext) -> None:
     table_id = client.post("/v1/tables", json={"base_path": BASE}).json()["id"]
     queued = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
     narrowed = changed(app_context, permissions=Permissions(("/other",)))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_table_outside_the_roots_of_now_is_not_read(engine: sa.Engine, tmp_path: Path) -> None:
+def test_a_table_outside_the_present_roots_is_not_read(engine: sa.Engine, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "lake" / "trips")
     table.commit("001")
     base, now = str(table.base), utc_now()

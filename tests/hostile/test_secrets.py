@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 HUSH = "pl4nted"
 SEALED = "groundskeeper-sealed:"
-# The options of this class are not known, so they may be anything; no name of the table's own options marks a secret.
+# The options of this class are not known, so they may be anything. No name of the table's own options marks a secret.
 PROVIDER = "com.example.Lock"
 ORDERING, FIELDS = "hoodie.payload.ordering.field", "hoodie.table.ordering.fields"
 LOCK = {

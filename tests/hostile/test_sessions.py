@@ -152,7 +152,7 @@ def test_no_other_page_changes_anything_with_the_cookie(browser: TestClient, iss
         (JSON, 404),
         ({"Origin": "http://127.0.0.1"}, 404),
         ({"Sec-Fetch-Site": "same-origin", **JSON}, 404),
-        ({}, 404),  # A program: browsers name the origin in each POST.
+        ({}, 404),  # The caller is a program, because browsers name the origin in each POST.
         ({"Content-Type": "text/plain"}, 415),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
         ({"Origin": "http://127.0.0.1:9000"}, 415),
@@ -198,7 +198,9 @@ def test_failed_log_ins_slow_down_as_failed_calls_do(
     assert 0 < paused[-2] < paused[-1]
 
 
-def test_a_cookie_that_is_none_is_refused(browser: TestClient, issue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_or_unknown_cookie_is_refused(
+    browser: TestClient, issue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Failures, "MOST_SECONDS", 0.0)
     issue()
     for value in ("", ".", "x", "x.", ".y", "é.y", "a b.c", f"{'a' * 40}.b", "1234567890abcdef.0"):

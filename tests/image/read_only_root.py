@@ -37,7 +37,7 @@ VARIABLES = {"HOME": DATA, "PYTHONDONTWRITEBYTECODE": "1"}
 
 def in_read_only_root(lake: Path, read: Path, *words: object) -> list[str]:
     """Returns the command line that runs a command where only its data, /tmp and the lake can be written; `read` is
-    another folder that it sees. Skips the test where that is not allowed."""
+    another folder that the command sees. Skips the test where that is not allowed."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         pytest.skip("a root of its own needs root and unshare")
     unshared = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _MOUNTS]

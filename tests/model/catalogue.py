@@ -1,4 +1,4 @@
-"""All searches of the model by name: scenarios in which the protocol holds, larger ones, and mutants that are
+"""All searches of the model by name: scenarios in which the protocol holds, larger scenarios, and mutants that are
 refuted."""
 
 from __future__ import annotations

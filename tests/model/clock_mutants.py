@@ -1,4 +1,5 @@
-"""Scenarios of clocks, and mutants: protocols without one rule, each with the scenario in which it fails."""
+"""Scenarios of clocks, and mutants: each mutant is a protocol without one rule, with the scenario in which the
+protocol fails."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def latest_text(clocks: Clocks) -> int:
 
 
 def ascends(clocks: Clocks, item: Instant) -> bool:
-    """Returns whether the instant's times are after those of all that had completed before."""
+    """Returns whether the instant's times are later than the times of all instants that had completed before."""
     assert item.completed
     for time in (item.requested, item.completed):
         before = [other.completed for other in clocks.instants if other.completed and other.completed.true < time.true]

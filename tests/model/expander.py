@@ -136,7 +136,7 @@ def _before_lock(state: State, setting: Setting) -> Steps:
 
 
 def _guard(state: State, setting: Setting) -> Steps:
-    """Reads the timeline once: completed instants are known then, and the expander waits for pending ones or fences
+    """Reads the timeline once. Completed instants are known then; the expander waits for pending instants or fences
     them."""
     protocol, policy = setting.protocol, setting.scenario.policy
     trusted = []
@@ -268,6 +268,6 @@ def _unlock(state: State) -> Step:
 
 
 def begun_again(state: State) -> State:
-    """Returns the state when an attempt has been undone: another one begins, or none is left."""
+    """Returns the state when an attempt has been undone: another attempt begins, or no attempt is left."""
     left = state.expander.attempts - 1
     return state._replace(expander=Expander("new" if left > 0 else "gave up", attempts=left))

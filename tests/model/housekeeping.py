@@ -52,7 +52,7 @@ def rollbacks(state: State, setting: Setting) -> Steps:
 
 
 def _roll_back_flink(state: State, setting: Setting) -> Steps:
-    """Rolls back an instant of Flink. The correct protocol never does so, because a restored job commits its
+    """Rolls back an instant of Flink. The correct protocol never rolls it back, because a restored job commits its
     instant."""
     for writer in state.writers:
         if setting.protocol.rolls_back_dead_flink and writer.step == "killed" and writer.instant != NONE:
@@ -89,8 +89,8 @@ def _clean(state: State, setting: Setting) -> Steps:
 
 
 def _archive(state: State, setting: Setting) -> Steps:
-    """Archives the first instant of the active timeline. Hudi never archives beyond a pending one, and archives a
-    replacecommit only after its replaced file groups were cleaned."""
+    """Archives the first instant of the active timeline. Hudi never archives beyond a pending instant, and archives a
+    replacecommit only after the replaced file groups were cleaned."""
     number = state.horizon
     if number >= len(state.instants) or state.instants[number].phase in PENDING:
         return

@@ -65,5 +65,5 @@ class PlanScenario:
     runners: int = 1  # Processes of Hudi that may execute the plan: writers with async services, or restarted ones.
     attempts: int = 2
     faults: PlanFaults = field(default_factory=PlanFaults)
-    # A runner of Hudi takes every inflight clustering, because it cannot check whether that has a runner.
+    # A runner of Hudi takes every inflight clustering, because Hudi cannot check whether a clustering has a runner.
     hijacks: bool = False

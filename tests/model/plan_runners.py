@@ -35,8 +35,8 @@ def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterato
 
 
 def _runner(scenario: PlanScenario, plan: Plan, index: int) -> Iterator[tuple[Label, Plan]]:
-    """Yields the steps of a runner of Hudi, which checks a heartbeat if there is one, but never who else has begun the
-    plan."""
+    """Yields the steps of a runner of Hudi, which checks a heartbeat if the plan has one, but never checks who else
+    has begun the plan."""
     name, step = f"runner {index}", plan.runners[index]
 
     def to(after: Plan, new: str) -> Plan:
@@ -139,7 +139,7 @@ def _after_takeover(plan: Plan) -> Plan:
 def _commit(
     protocol: PlanProtocol, plan: Plan, job: Job, to: Callable[[Plan, str], Plan]
 ) -> Iterator[tuple[Label, Plan]]:
-    """Commits under the lock, which other runners need too to complete the plan."""
+    """Commits under the lock. Other runners also need the lock to complete the plan."""
     is_inflight = plan.phase == INFLIGHT
     allowed = {
         Check.OWN: is_inflight and plan.begun == job.name,

@@ -1,4 +1,4 @@
-"""Fetches the jars of servers that tests start from Maven."""
+"""Fetches from Maven the jars of servers that tests start."""
 
 from __future__ import annotations
 

@@ -52,8 +52,7 @@ def hudi_jars(spark: SparkSession, folder: Path) -> Path:
 
 
 def _packages() -> set[str]:
-    """Returns the files and folders, in the environment of the tests, of the guide's packages and their
-    requirements."""
+    """Returns the files and folders of the guide's packages and their requirements in the tests' environment."""
     [line] = re.findall(r"environment/bin/pip install (.*)", Path(".docs/spark-clusters.md").read_text())
     wanted, names, found = [Requirement(each) for each in line.split() if each != "venv-pack"], set(), set()
     while wanted:

@@ -199,8 +199,8 @@ class Server:
         )
 
     def counted(self, **faults: float | str) -> Counter[str]:
-        """Returns the number of requests since the last call by kind, and replaces the faults of the server by
-        these."""
+        """Returns, by kind, the number of requests since the last call, and gives the server these faults instead of
+        its earlier ones."""
         request = urllib.request.Request(f"{self.endpoint}{_CONTROL}", json.dumps(faults).encode(), method="POST")
         trusted = ssl.create_default_context(cafile=self.ca_file) if self.ca_file else None
         with urllib.request.urlopen(request, timeout=30, context=trusted) as answer:

@@ -1,4 +1,4 @@
-"""A TCP proxy before the socket of a PostgreSQL server that can stop forwarding, like a network that has lost the
+"""A TCP proxy before the socket of a PostgreSQL server. The proxy can stop forwarding, like a network that has lost the
 server's host without a reset: the proxy still accepts connections and acknowledges bytes, but nothing answers. The
 proxy can also answer instead of the server."""
 

@@ -1,4 +1,5 @@
-"""A TCP proxy before a local server that tests can close, so that the server is unreachable but keeps its state."""
+"""A TCP proxy before a local server. Tests can close the proxy, so that the server is unreachable but keeps its
+state."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_a_copied_folder_is_found_beside_and_above_the_partitions() -> None:
     tree = {
         "": ["a/", "a.bak/", ".hoodie/"],
         "a": ["1/", "2/"],
-        "a/1": [METADATA, "f", "1.bak/"],  # Hudi looks for no partition in another one.
+        "a/1": [METADATA, "f", "1.bak/"],  # Hudi does not look for partitions inside a partition.
         "a/2": [f"{METADATA}.parquet", "g"],
         "a/1/1.bak": [METADATA, "f"],
         "a.bak": ["1/"],
@@ -187,7 +187,7 @@ def test_a_bounded_number_of_unknown_folders_is_listed(monkeypatch: pytest.Monke
 def copies(
     known: dict[str, list[str]], listed: dict[str, list[str]], *, by_metadata: bool = True, **on_timeline: list[str]
 ) -> set[str]:
-    """Returns the strays: base files that are copies or that no commit has written. The metadata table lists the
+    """Returns base files that are copies or that no commit has written. The metadata table lists the
     `known` files, the storage has the `listed` ones, and `on_timeline` are commits with the paths of their files."""
     partitions = {"files"} if by_metadata else set[str]()
     table: Any = SimpleNamespace(metadata_partitions=partitions, has_logs_named_by_slice=False)
@@ -228,7 +228,7 @@ def test_older_files_of_other_groups_and_instants_are_no_copies() -> None:
 def test_a_file_of_the_active_timeline_is_a_stray_if_no_commit_names_it() -> None:
     one, again = base_file("f", "2"), base_file("f", "2", "9-9-9")
     assert copies({"a": [one]}, {"a": [one]}, of_2=[]) == {f"a/{one}"}
-    # The metadata table lacks the file of a commit, which is no copy then.
+    # The metadata table lacks the file of a commit. Such a file is no copy.
     assert copies({"a": [one]}, {"a": [one, again]}, of_2=[f"a/{one}", f"a/{again}"]) == set()
 
 
@@ -243,8 +243,8 @@ def unknown(
     named: str = "",
     by_slice: bool = False,
 ) -> dict[str, str]:
-    """Returns what is found of the files by partition, by type. The timeline has these completed instants when it is
-    read first, and those of the last one afterwards. A commit has written the file `named`."""
+    """Returns the findings about the files of each partition, by type. Each of `timelines` has the completed
+    instants of one read; later reads find those of the last one. A commit has written the file `named`."""
     read = iter(timelines)
     last = timelines[-1]
 
@@ -272,7 +272,7 @@ def test_a_commit_that_left_the_timeline_is_known_by_its_files() -> None:
     assert unknown(files, ["1", "2"]) == {"commit-missing": "3 (2 files)"}
     assert unknown(files, ["1", "2", "3"]) == {}
     assert unknown(files, ["1"]) == {"commit-missing": "2 (1 files), 3 (2 files)"}
-    # An earlier one may have been archived, and without a timeline nobody knows.
+    # An earlier commit may have been archived, and without a timeline nobody knows.
     assert unknown(files, ["3"]) == unknown(files, []) == {}
 
 
@@ -315,7 +315,7 @@ def hidden(
     gone: str = "",
     metadata: str = METADATA,
 ) -> list[str]:
-    """Returns what is found of a table with the file groups f and g, of which `slices` are listed."""
+    """Returns the findings about a table with the file groups f and g, whose `slices` are listed."""
     names = {file_id: base_file(file_id, "1") for file_id in ("f", "g")}
     stats = [{"fileId": file_id, "path": f"a/{name}", "numWrites": 1} for file_id, name in names.items()]
     stats.append({"fileId": "logs", "path": "a/.logs_1.log.1_1-2-3"})

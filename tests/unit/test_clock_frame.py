@@ -197,7 +197,7 @@ def test_an_instant_that_appears_later_but_has_an_earlier_time_is_found() -> Non
 
     assert earlier_instants([plan, *before, *later]) == []
     assert earlier_instants([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
-    # A write that was in flight when ours began has an earlier instant than ours, which is no fault.
+    # A write that was in flight when ours began has an earlier instant than ours. Such an instant is no fault.
     assert earlier_instants([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
     # An upgrade of the table writes the files of completed instants anew.
     anew = [Stamped(each.name, ours + MINUTES + number * SECONDS / 50) for number, each in enumerate(before)]

@@ -71,7 +71,7 @@ def test_the_latest_committed_metadata_are_in_force(names: list[str], completed:
 @pytest.mark.parametrize(
     ("sizes", "largest", "neighbours"),
     [
-        ([5, 1, 9, 2], 9, 5),  # The last range has the first one as its neighbour.
+        ([5, 1, 9, 2], 9, 5),  # The last range is a neighbour of the first one.
         ([7, 9, 3, 1], 9, 3),
         ([1, None, 2, None], 2, None),  # A bucket without files is between them.
         ([None, None, None, None], 0, None),

@@ -45,7 +45,7 @@ CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
         ({"p": {"00000001-b-0": 500, "00000002-b-0": 1}}, {}, Verdict.STALE),
         # Either number puts these rows into their buckets.
         ({"p": {"00000001-b-0": 500}}, {}, Verdict.FRESH),
-        # If every bucket has a file group, rows without one belong to a removed bucket.
+        # If every bucket has a file group, rows without a file group belong to a removed bucket.
         ({"p": {"00000001-b-0": 5}}, {"p": 1}, Verdict.STALE),
         ({"p": {"00000001-b-0": 5}}, {"p": 0}, Verdict.FRESH),
         ({"p": {"00000001-b-0": 5}}, {"q": 1}, Verdict.OPEN),
@@ -107,7 +107,8 @@ def test_after_a_clustering_only_replaced_file_groups_show_a_stale_write() -> No
         # Bucket 5 did not exist right before the switch, but a writer of the first number knows it.
         ((6, 4, 7), 5, Verdict.OPEN),
         ((6, 4, 7), 6, Verdict.FRESH),
-        # The rows of the first number are not where the last one puts them, though it divides the second.
+        # The last number does not put the rows where the first one put them, although the last number divides the
+        # second.
         ((6, 8, 4), 3, Verdict.OPEN),
         ((16, 8, 4), 3, Verdict.FRESH),
         # The last change left these partitions alone, but a writer may know the number before.

@@ -33,7 +33,7 @@ def sizes_of(**examined: Any) -> list[str]:
 
 
 def differing(name: str, there: int | None, *said: int, partition: str = "dt=1") -> list[str]:
-    """Returns what is found of one file that commits have written with these sizes."""
+    """Returns the findings about one file that commits have written with these sizes."""
     path = f"{partition}/{name}".lstrip("/")
     written = [
         commit_of(

@@ -1,5 +1,5 @@
-"""Tests compactions that copy the chunks of columns without changes: the rows are those of a compaction that writes all
-of them."""
+"""Tests compactions that copy the chunks of unchanged columns: the rows are the same as after a compaction that
+writes all columns."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_a_plan_is_described_with_its_age_and_who_probably_made_it() -> None:
             True,
             ["compaction", "my trips", "--param", f'plans=["{ONE}"]', "--param", "take_over=true"],
         ),
-        # A job of this service that is killed leaves a note, by which the next one begins the plan again.
+        # A killed job of this service leaves a note, by which the next job begins the plan again.
         (plan(state="INFLIGHT", maker=Maker.OURS), True, ["compaction", "my trips", "--param", f'plans=["{ONE}"]']),
         (plan("clustering"), False, ["clustering", "my trips", "--param", f'plans=["{ONE}"]']),
         (plan("clustering"), True, ["rollback", "my trips", "--param", f'instant="{ONE}"']),

@@ -1,4 +1,4 @@
-"""Which pending instants count as left behind by the dead."""
+"""Tests which pending instants count as left behind by dead jobs and writers."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_a_file_is_written_while_it_is_made_except_for_its_end(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (pa.array(TEXTS), (None, 99)),  # The type is one of a newer format.
+        (pa.array(TEXTS), (None, 99)),  # A newer format has this type.
         (pa.array([{"a": 1}, None] * 60), VARIANT),
     ],
     ids=["unknown", "group"],

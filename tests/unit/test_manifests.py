@@ -128,7 +128,7 @@ def test_an_application_of_the_spark_operator_runs_the_command_line_of_the_image
     assert (spark["dynamicAllocation"]["minExecutors"], spark["dynamicAllocation"]["maxExecutors"]) == (0, 5)
     for pod in (spark[of]["template"]["spec"] for of in ("driver", "executor")):
         (container,) = pod["containers"]
-        # Spark merges its own container into the one of this name.
+        # Spark merges its own container into the container of this name.
         assert container["name"] in ("spark-kubernetes-driver", "spark-kubernetes-executor")
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -200,7 +200,7 @@ def test_the_chart_has_the_options_of_the_command_and_no_other_value(tmp_path: P
     values = yaml.safe_load((tmp_path / "values.yaml").read_text())
     schema = json.loads((tmp_path / "values.schema.json").read_text())
     jsonschema.validate(values, schema)
-    # Helm adds this one if another chart depends on the chart.
+    # Helm adds this value if another chart depends on the chart.
     jsonschema.validate({**values, "global": {"of": "the other chart"}}, schema)
     empty: tuple[dict[str, Any], ...] = ({"callers": []}, {"allowedRoots": []})
     for wrong in (*empty, {"workers": -1}, {"secret": "A_b"}, {"callers": [""]}, {"image": None}, {"worker": 1}):

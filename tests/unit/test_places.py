@@ -1,4 +1,4 @@
-"""Tests which rows lie in the folder of another partition than they name, by the partitions of all file groups."""
+"""Tests which rows lie in the folder of a partition that they do not name, by the partitions of all file groups."""
 
 from __future__ import annotations
 

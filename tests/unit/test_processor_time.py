@@ -42,7 +42,7 @@ def test_the_time_of_a_living_process_counts() -> None:
         while (ProcessTree(child.pid).seconds() or 0.0) < 0.3 and time.monotonic() < deadline:
             time.sleep(0.02)
         with clock.measured():
-            # When another attempt begins, the time of this one is read, too.
+            # When another attempt begins, the time of the first attempt is read, too.
             assert spent.seconds is not None
             assert spent.seconds >= 0.3
         child.kill()

@@ -21,7 +21,7 @@ def test_a_resize_that_flink_prevents_is_not_tried_again() -> None:
     [
         ([(50, 500), (50, 500)], 0.5),
         ([(100, 1000), (0, 0)], 1.0),
-        ([(100, 1000)], 1.0),  # No file is written for the other one.
+        ([(100, 1000)], 1.0),  # No file is written for the other child.
         ([(50, 950), (50, 50)], 0.95),
         ([(92, 500), (8, 500)], 0.92),
         ([(0, 400)], 0.0),

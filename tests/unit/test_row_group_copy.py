@@ -131,7 +131,7 @@ def require_same_chunks(before: Any, after: Any, file_name: str) -> None:
 
 
 def require_readable_by_pages(path: Path, expected: pa.Table) -> None:
-    """Asserts the rows of a reader with a filter, which uses statistics and both kinds of page indexes."""
+    """Asserts the rows of a filtering reader, which uses statistics and both kinds of page indexes."""
     wanted = expected.column(KEY)[len(expected) // 2].as_py()
     found = pq.read_table(path, filters=pc.field(KEY) == wanted)
     assert without_name(found).equals(without_name(expected.filter(pc.equal(expected.column(KEY), wanted))))

@@ -1,4 +1,4 @@
-"""A fleet of tables with a made-up past, the same one for the same seed."""
+"""Makes a fleet of tables with a made-up past. The same seed makes the same fleet."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def a_fleet(tables: int, days: float, *, seed: int = 1, policy: Policy | None = 
 
 
 def cost(table_id: str, kind: str, work: Work, *, dry_run: bool = False) -> Cost:
-    """A job takes a second, and ten more for each GiB."""
+    """A job takes one second, and ten more seconds for each GiB."""
     seconds = 1.0 + 10 * work.bytes / (1024 * MIB)
     return Cost(seconds, seconds, seconds, Basis.TABLE, 2.0)

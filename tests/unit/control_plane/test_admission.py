@@ -182,7 +182,7 @@ def test_polls_from_before_the_last_job_of_a_kind_do_not_start_another_one() -> 
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
     assert started_kinds(admitted(CLEANING, **before)) == [CLEANING]
-    # The poll was after the end, or before it but after the commit.
+    # The poll was after the job's end, or after the commit but before the end.
     assert started_kinds(admitted(COMPACTION, **{**before, "polled_at": NOW})) == [COMPACTION]
     assert started_kinds(admitted(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
     # A job without work has no visible effect.

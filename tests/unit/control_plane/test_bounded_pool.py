@@ -7,7 +7,7 @@ from service.model.bounded_pool import BoundedPool
 
 
 class NamePool:
-    """Processes names; those that begin with `slow` only after the test's signal."""
+    """Processes names. Names that begin with `slow` wait for the test's signal."""
 
     def __init__(self, size: int) -> None:
         self.let_go = threading.Event()

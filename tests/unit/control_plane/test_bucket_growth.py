@@ -86,7 +86,7 @@ def test_commits_of_the_present_day_do_not_end_its_quiet() -> None:
 
 
 def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
-    # The latest commits cover a day and a half: every hour has ten, but that from 3 o'clock on has nine.
+    # The latest commits cover a day and a half: each hour has ten, but the hour after 3 o'clock has nine.
     known = [MIDNIGHT - timedelta(minutes=6 * each + 1) for each in range(360)]
     commits = [each for each in known if each.hour != 3 or each.minute >= 6]
     assert quiet_at(Policy(), by_hour(commits, MIDNIGHT, "UTC"), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)

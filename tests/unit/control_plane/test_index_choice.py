@@ -36,7 +36,7 @@ def test_few_upserts_or_no_files_lead_to_no_suggestion() -> None:
     assert chosen(Written([(1, 10)] * 9, 4, 40)) is None
     assert chosen(Written([(1, 10)] * 10, 4, 0)) is None
     assert chosen(Written([(1, 10)] * 10, 0, 0)) is None
-    # More than all: the table has fewer file groups now.
+    # The upserts touched more file groups than the table has now.
     found = chosen(Written([(1, 1000)] * 10, 4, 40))
     assert found is not None
     assert found.touched == 1.0

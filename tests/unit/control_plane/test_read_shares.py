@@ -193,7 +193,8 @@ def test_the_age_of_logs_counts_whoever_reads_them() -> None:
 
 @pytest.mark.parametrize("reads", [0.0, 1e-300, 1e12, 1e300])
 def test_reads_that_cannot_be_true_let_no_table_wait_for_ever(reads: float) -> None:
-    """A table whose reads stop, and one whose lineage claims more reads than all tables have together."""
+    """The cases are a table whose reads stop, and a table whose lineage claims more reads than all tables have
+    together."""
     given = shared(reads)
     found = compacts(logs(50, 5), given)
     assert isinstance(found, Run if reads > 5 else Skip)
