@@ -23,9 +23,7 @@ class BucketContractionParams(MultipleParams, frozen=True, kw_only=True):
             le=1_000_000,
         ),
     ] = None
-    factor: Annotated[
-        int | None, Spec("The current number as a multiple of the new one, in each of the partitions", ge=2, le=1024)
-    ] = None
+    factor: Annotated[int | None, Spec("How many buckets become one, in each of the partitions", ge=2, le=1024)] = None
 
 
 KIND = replace(

@@ -24,9 +24,9 @@ class BucketCountParams(RescaleParams, frozen=True, kw_only=True):
     way: Annotated[
         AnyWay,
         Spec(
-            "`one_rehash`: a task reads all old buckets that share rows with its new ones. `through_multiple`: each old"
+            "`one_rehash`: a task reads all old buckets whose rows go to its new buckets. `through_multiple`: each old"
             " bucket is split first, so that more tasks share the work, but rows are written twice. `auto`: the"
-            " cheaper one, by a dry run's `ways`"
+            " cheaper of the two ways, which a dry run shows in `ways`"
         ),
     ] = "auto"
 

@@ -16,8 +16,8 @@ class MetadataTableParams(Parameters, frozen=True, kw_only=True):
     action: Annotated[
         Literal["validate", "compact", "rebuild"],
         Spec(
-            "`validate` compares it with the storage. `compact` merges its log files and deletes its old files, beside"
-            " running writers. `rebuild` deletes it and builds it again"
+            "`validate` compares the metadata table with the storage. `compact` merges its log files and deletes its"
+            " old files, beside running writers. `rebuild` deletes the metadata table and builds it again"
         ),
     ] = "validate"
 

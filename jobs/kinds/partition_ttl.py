@@ -28,7 +28,9 @@ from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, P
 
 
 class PartitionTtlParams(Parameters, frozen=True, kw_only=True):
-    days_retain: Annotated[int, Spec("Partitions that are older are dropped", ge=1, le=36_500, examples=(90,))]
+    days_retain: Annotated[
+        int, Spec("Partitions that are older than this number of days are dropped", ge=1, le=36_500, examples=(90,))
+    ]
     strategy: Annotated[
         TtlStrategy,
         Spec(

@@ -603,7 +603,7 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Compression of the new files. Default: the table's"""
     factor: int | UnsetType | None = UNSET
-    """The current number as a multiple of the new one, in each of the partitions"""
+    """How many buckets become one, in each of the partitions"""
 
 
 class BucketContractionResult(Model, frozen=True, kw_only=True):
@@ -733,9 +733,9 @@ class BucketCountParams(Model, frozen=True, kw_only=True):
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Compression of the new files. Default: the table's"""
     way: Literal["auto", "one_rehash", "through_multiple"] | UnsetType = UNSET
-    """`one_rehash`: a task reads all old buckets that share rows with its new ones. `through_multiple`: each old
-    bucket is split first, so that more tasks share the work, but rows are written twice. `auto`: the cheaper
-    one, by a dry run's `ways`
+    """`one_rehash`: a task reads all old buckets whose rows go to its new buckets. `through_multiple`: each old
+    bucket is split first, so that more tasks share the work, but rows are written twice. `auto`: the cheaper of
+    the two ways, which a dry run shows in `ways`
     """
 
 
@@ -4117,8 +4117,8 @@ class MetadataTableOut(Model, frozen=True, kw_only=True):
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
     action: Literal["validate", "compact", "rebuild"] | UnsetType = UNSET
-    """`validate` compares it with the storage. `compact` merges its log files and deletes its old files, beside
-    running writers. `rebuild` deletes it and builds it again
+    """`validate` compares the metadata table with the storage. `compact` merges its log files and deletes its old
+    files, beside running writers. `rebuild` deletes the metadata table and builds it again
     """
 
 
@@ -4643,7 +4643,7 @@ class PartitionTtlIn(Model, frozen=True, kw_only=True):
 
 class PartitionTtlParams(Model, frozen=True, kw_only=True):
     days_retain: int
-    """Partitions that are older are dropped"""
+    """Partitions that are older than this number of days are dropped"""
     strategy: TtlStrategy | UnsetType = UNSET
     """`KEEP_BY_TIME`: days since the last modification, also by a table service that rewrites files;
     `KEEP_BY_CREATION_TIME`: days since the commit that created the partition
