@@ -32,7 +32,6 @@ from jobs.problems.tables import (
     BOOTSTRAPPED_TABLE,
     CHANGE_DATA_CAPTURE,
     INDEX_MAPS_KEYS_TO_FILES,
-    PARTITION_COLUMNS_DROPPED,
 )
 from jobs.protocol import older_hudi, preflight
 
@@ -184,9 +183,7 @@ def _of_table(table: HudiTable) -> Iterator[Problem]:
     properties = table.properties
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield BASE_FILES_NOT_PARQUET.because(title="The table's base files are not Parquet")
-    yield from preflight.no_meta_fields(table)
-    if table.drops_partition_columns:
-        yield PARTITION_COLUMNS_DROPPED.because()
+    yield from preflight.columns_left_out(table)
     if table.records_changes:
         yield CHANGE_DATA_CAPTURE.because(
             title="The table records changes (CDC), and a compaction writes some of them", hint=""

@@ -163,7 +163,7 @@ def _of_table(table: HudiTable) -> list[Problem]:
     if table.properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         problems.append(BASE_FILES_NOT_PARQUET.because())
     problems += preflight.columns_changed(table, table.file_slices())
-    return [*problems, *preflight.no_meta_fields(table), *preflight.of_lock(table), *rows.not_readable(table)]
+    return [*problems, *preflight.columns_left_out(table), *preflight.of_lock(table), *rows.not_readable(table)]
 
 
 def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:

@@ -90,7 +90,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         problems += rewrite_engines.refusals(table, order, chosen)
         problems += writer_engines.of_running_flink(table, order)
     else:
-        problems += preflight.no_meta_fields(table)
+        problems += preflight.columns_left_out(table)
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
         problems += [*preflight.columns_changed(table, chosen), *rows.not_readable(table)]
         problems += merging.against_clustering_by_hudi(table, chosen)

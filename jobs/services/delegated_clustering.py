@@ -73,7 +73,7 @@ def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, look
     problems = preflight.columns_changed(table, table.file_slices())
     older = [
         *problems,
-        *preflight.no_meta_fields(table),
+        *preflight.columns_left_out(table),
         *repeated_file_ids.refusals(table, table.file_slices()),
         *older_hudi.against_merging_by_hudi(table, table.file_slices()),
         *merging.against_clustering_by_hudi(table, table.file_slices()),

@@ -115,6 +115,11 @@ def test_tables_whose_rows_lack_a_needed_column_are_refused(
     with pytest.raises(RefusedError) as caught:
         adopt(spark, base, num_buckets=3)
     assert refusal in [each.type for each in caught.value.reasons]
+    # Hudi itself would cluster: it writes the partition columns that the table leaves out, and fails without keys.
+    for params in ({"sort_by": ["city"]}, {}):
+        with pytest.raises(RefusedError) as caught:
+            run_job(spark, base, "clustering", params, index=None)
+        assert [each.type for each in caught.value.reasons] == [refusal]
 
 
 @pytest.mark.exhaustive
