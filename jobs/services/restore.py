@@ -69,8 +69,11 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
 
 
 def _settled(attempt: Attempt[RestoreParams]) -> dict[str, object]:
-    """Removes the plans that the restore has left, and brings the indexes in line with the restored rows."""
-    _remove_plans(attempt)
+    """Removes the plans that the restore has left, and brings the indexes in line with the restored rows. If an earlier
+    attempt has completed the restore, writers may have started since, and may execute such a plan, with no heartbeat in
+    Hudi 1.2.0. So the plans then stay, and an audit names those whose files are gone."""
+    if not preflight.writers_not_stopped(attempt.table, attempt.order):
+        _remove_plans(attempt)
     attempt.context.step("comparing the indexes with the rows")
     dropped = restored_indexes.settle(attempt.table, attempt.client, attempt.lock)
     return {"indexes_dropped": dropped} if dropped else {}

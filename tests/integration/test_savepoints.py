@@ -134,6 +134,32 @@ def test_writers_that_cluster_go_on_after_a_restore_has_undone_a_clustering(spar
 
 
 @pytest.mark.exhaustive
+def test_a_later_attempt_leaves_the_plans_of_undone_clusterings_to_writers_that_have_started(
+    spark: SparkSession, base: Path, spares: Spares
+) -> None:
+    options = tables.write_table(spark, base, count=30, num_buckets=None, partitioned=False)
+    before = tables.snapshot(spark, base)
+    savepoint = run_job(spark, base, "savepoint", index=None).details["savepoint"]
+    clusters = options | {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+    tables.upsert(tables.rows(spark, 0, 40, ts=1), base, clusters)
+    params = {"savepoint": savepoint, "table_name": "test"}
+    order = work_order(base, "restore", params, index=None, writers_stopped=True)
+    job = DyingJob(spark, order, spares)
+    job.die_at(kills(9)["done"])
+    order = replace(order, attempt=2, earlier_instants=tuple(job.instants), writers_stopped=False)
+
+    assert perform_order(spark, order).instants == tuple(job.instants)
+    assert [each["type"] for each in run_job(spark, base, "audit", index=None).details["findings"]] == [
+        "plan-files-gone"
+    ]
+    assert perform_order(spark, replace(order, attempt=3, writers_stopped=True)).instants == tuple(job.instants)
+    assert run_job(spark, base, "audit", index=None).details["findings"] == []
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 20, 50, ts=2), base, clusters)
+    assert len(tables.snapshot(spark, base)) == 50
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("other", ["savepoint", pytest.param("clean", marks=pytest.mark.exhaustive)])
 def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, other: str
