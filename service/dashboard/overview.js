@@ -84,8 +84,9 @@ export function overview(changed, query = {}) {
   function search() {
     const type = (event) => {
       clearTimeout(typing);
-      const text = event.target.value.trim();
-      typing = setTimeout(() => changed.go({ ...chosen, q: text, cursor: "" }, { isTyped: true }), TYPING_MS);
+      const box = event.target;
+      // If the user has gone to another page meanwhile, a query in its address would empty the form of that page.
+      typing = setTimeout(() => box.isConnected && changed.go({ ...chosen, q: box.value.trim(), cursor: "" }, { isTyped: true }), TYPING_MS);
     };
     const properties = { type: "search", id: "search", value: chosen.q, oninput: type, maxlength: "200", autocomplete: "off", "aria-label": "Name or path", placeholder: "Search tables by name or path  ( / )" };
     return h("div", { class: "search", role: "search", "data-key": "search" }, h("input", properties), views.draw(chosen, changed));

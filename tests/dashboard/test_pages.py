@@ -243,8 +243,12 @@ def test_a_table_is_detected_and_then_registered(
     table = SmallTable(tmp_path / "clicks")
     table.commit("001", {})
     page.goto(f"{installation.url}/")
+    page.get_by_label("Name or path").fill("click")
     page.get_by_role("link", name="Register a table").click()
-    page.get_by_label("Path").fill(str(table.base))
+    page.locator("[name=base_path]").fill(str(table.base))
+    page.wait_for_timeout(500)
+    # The search that was typed before leaves the other page alone.
+    assert page.url.endswith("#/register")
     page.locator("select[name=writers]").select_option("they run")
     page.get_by_label("Hudi version of the writers").fill("1.2.0")
     page.get_by_label("Spark SQL").check()

@@ -4415,9 +4415,13 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     """Highest cost of a read, divided by its cost right after a compaction (and a clustering, if that is on); or
     null
     """
+    read_seconds: float | UnsetType | None = UNSET
+    """Highest cost of a read of all current rows, in processor seconds of a reader as the service estimates them;
+    or null
+    """
     of_reads: float | UnsetType | None = UNSET
-    """Share of the reads that must not cost more than `read_overhead`, among the reads of all tables to which this
-    pattern's policy applies; or null for all reads
+    """Share of the reads that must not cost more than `read_overhead` and `read_seconds` allow, among the reads of
+    all tables to which this pattern's policy applies; or null for all reads
     """
     log_age_seconds: int | UnsetType | None = UNSET
     """Longest time for which a log file may wait for a compaction; or null"""
