@@ -31,7 +31,7 @@ _FLUSH_MILLISECONDS = 5000
 
 
 class _Ids(RandomIdGenerator):
-    """Random ids, unless a block gives the next ones."""
+    """Random ids, except in a `with` block of `given`."""
 
     def __init__(self) -> None:
         self._given: ContextVar[tuple[int | None, int | None]] = ContextVar("given", default=(None, None))

@@ -90,7 +90,7 @@ KIND = Kind(
     JobKind.PARTITION_TTL,
     "Partition TTL",
     "Tt",
-    "Drops partitions that were not modified, or created, for a number of days. Cleaning removes their files later.",
+    "Drops partitions that were last modified, or created, too many days ago. Cleaning removes their files later.",
     PartitionTtlParams,
     {"params": {"days_retain": 90}, "dry_run": True},
     policy=Policy(70, "When partitions expire"),

@@ -33,7 +33,7 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
         bool | None,
         Spec(
             "Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of "
-            "rolled-back writes, and hashing configs without a commit unless rows were written by them"
+            "rolled-back writes, and hashing configs that have neither a commit nor rows written by them"
         ),
     ] = None
     wait_seconds: Annotated[int, Spec("How long to wait for a moment without writes", ge=0, le=86_400)] = WAIT_SECONDS

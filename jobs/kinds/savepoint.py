@@ -16,7 +16,7 @@ from jobs.kinds.words import NO_NUL, Instant
 class SavepointParams(Parameters, frozen=True, kw_only=True):
     action: Annotated[Literal["create", "list", "delete"], Spec("What to do with savepoints")] = "create"
     instant: Annotated[Instant | None, Spec("The commit. Default when creating: the latest completed one")] = None
-    comment: Annotated[str, Spec("Why, for others", max_length=1000, pattern=NO_NUL)] = ""
+    comment: Annotated[str, Spec("Note for others", max_length=1000, pattern=NO_NUL)] = ""
     wait_seconds: Annotated[int, Spec("How long to wait for writes that began before this commit", ge=0, le=86_400)] = (
         60
     )

@@ -94,7 +94,7 @@ def _about(kind: tuple[str, bool, Maker], instants: list[str], table: str, *, ha
     )
     return (
         f"If {dead}, execute {them}: {take_over(action, instants, table)}{other}. Otherwise wait: two executions of a"
-        " plan corrupt the table. An hour after its last file a process without heartbeats counts as dead, and any"
+        " plan corrupt the table. A process without heartbeats counts as dead an hour after its last file; then any"
         f" {action} executes the plan."
     )
 

@@ -125,8 +125,8 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Ar
 def _of_streams(table: HudiTable, instants: Sequence[Instant], commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
     """Yields the commits with the last positions of streams. A stream that does not find its last position starts over,
     and writes rows twice or out of order. Each commit of a stream has the stream's next position, so the last position
-    is archived only if other writers go on committing after it. A `restore` or `rollback` takes later positions back:
-    the last one up to each savepoint, and up to the last commit but one, stays as well."""
+    is archived only if other writers go on committing after it. A `restore` or `rollback` drops later positions. So
+    the last position up to each savepoint, and up to the last commit but one, stays as well."""
     written = sorted(each.write.instant for each in commits)
     saved = {each.requested for each in instants if each.action == "savepoint" and each.state == "COMPLETED"}
     found: set[tuple[str, tuple[str, str]]] = set()

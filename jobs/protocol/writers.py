@@ -67,13 +67,13 @@ class Writers:
 
     def blocking(self, in_flight: Sequence[Instant], written: Buckets) -> list[Instant]:
         """Returns the writes during which a replacement that writes to these buckets must not be committed. Raises
-        RefusedError if a rollback among them is one that nobody finishes."""
+        RefusedError if one of them is a rollback that nobody finishes."""
         found = [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, written)]
         refuse(pending_rollbacks.refusals(self._table, self._client, found))
         return found
 
     def will_retry(self, item: Instant, written: Buckets) -> bool:
-        """Returns whether a write certainly conflicts if it commits after the replacement, and is then retried. A write
+        """Returns whether a write that commits after the replacement is certain to conflict and to be retried. A write
         conflicts if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and writes to
         a bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). A write
         that only creates partitions or buckets, or only writes to buckets that a contraction removes, would commit in

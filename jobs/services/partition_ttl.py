@@ -1,4 +1,4 @@
-"""Partition TTL: drops partitions that were not modified, or created, for a number of days, by Hudi's own deletion.
+"""Partition TTL: drops partitions that were last modified, or created, too many days ago, by Hudi's own deletion.
 
 The deletion is a replacecommit that replaces all file groups of the partitions and writes none; cleaning removes the
 files later. A write in flight that updates such a partition would fail by Hudi's conflict detection (1.2). So the

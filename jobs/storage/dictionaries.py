@@ -2,9 +2,9 @@
 
 A writer that finds too many values for its dictionary goes on without one, and may leave the dictionary page of the
 first values in the file, as pyarrow does. A reader that is asked for dictionaries then makes a dictionary of all
-values. So a column counts only if all of its pages use the dictionary. pyarrow does not report this, but the headers of
-the pages do, and each column has only a few of them. The footer has it as well, but only for a reader that parses all
-of the footer. Source: `parquet.thrift` of Parquet 2.12.
+values. So a column counts only if all of its pages use the dictionary. pyarrow does not report this. The headers of the
+pages do, and each column has only a few pages. The footer does too, but only to a reader that parses all of it.
+Source: `parquet.thrift` of Parquet 2.12.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobs.format.compact_thrift import Struct, ThriftError, read_struct
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-# The dictionary is small because every batch, and every file that gets some of its rows, may hold all of it.
+# Every batch, and every file that gets some of its rows, may hold the whole dictionary: it must be small.
 _MOST_BYTES = 64 * 1024  # not compressed
 _MOST_VALUES = 4096
 
@@ -55,8 +55,8 @@ def _may_be_small(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _has_plain_pages(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Returns whether some pages are plain. Writers of format 2 also call the dictionary page plain, so this proves
-    nothing for them. Hudi's writer gives it another name, so the pages of its files need no closer look."""
+    """Returns whether some pages are plain. True proves nothing for writers of format 2, which also call the
+    dictionary page plain. Hudi's writer does not, so the pages of its files need no closer look."""
     return "PLAIN" in chunk.encodings
 
 

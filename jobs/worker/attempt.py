@@ -65,14 +65,14 @@ RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result[Kin
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult]:
     """Runs the job. After a job that has replaced file groups it runs the audit's checks that read no rows; their
-    result is `audit` in the details. Raises `JobError`s. If parts of the table are missing, this is a RefusedError
-    before anything is changed."""
+    result is `audit` in the details. Raises RefusedError before anything is changed if parts of the
+    table are missing, and other `JobError`s."""
     kind = KINDS[order.kind]
     takes_lock, table.may_merge = kind.writes, kind.may_merge
     order = _typed(order)
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
-            # A worker may have died with the lock and without a reported instant, and this attempt may be refused.
+            # A dead worker that reported no instant may have left the lock, even if this attempt is refused.
             TableLock(table, order.job_id).break_stale()
             table.clock.verify()
         if kind.for_damaged:
@@ -202,14 +202,14 @@ class Attempt:
             return self._with_leftovers(self._failed(error))
         finally:
             self.context.steps.end()
-            # The JVM may be gone, but perhaps after the commit. So an error here must not take the result's place.
+            # An error here, such as a lost JVM, must not replace the result, because the job may have committed.
             with suppress(Exception):
                 jvm_log.mark(spark_context, None)
                 spark_jobs.record(spark_context, self._group, self.context.steps.begun, tracing.current())
                 spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it.
 
     def _of_all_processes(self, spent: Spent) -> float | UnsetType:
-        # The executors of a cluster do not tell what their Python workers took.
+        # Executors of a cluster do not report CPU time of their Python workers.
         is_whole = self._executors is None or self._executors.are_local
         return UNSET if spent.seconds is None or not is_whole else round(spent.seconds, 3)
 

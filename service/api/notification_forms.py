@@ -122,7 +122,7 @@ class NotificationIn(
         20,
         ge=1,
         le=500,
-        description="Largest number of messages in an hour; the last message of an hour sums up all further ones. Ends"
+        description="Largest number of messages in an hour; the last one sums up all that is still to be reported. Ends"
         " of alerts in PagerDuty and Alertmanager do not count",
     )
     quiet_hours: Annotated[list[WindowIn], Field(max_length=50)] = Field(
@@ -161,7 +161,7 @@ class NotificationIn(
 class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z"}]}):
     until: Moment = Field(description="When the snooze ends", examples=["2026-01-02T07:00:00Z"])
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
-        None, description="For others", examples=["planned work on the storage"]
+        None, description="Why, for other people", examples=["planned work on the storage"]
     )
 
 

@@ -1,4 +1,4 @@
-"""Selects the transport of a message by its URL: HTTP, perhaps to an OpenLineage endpoint, mail or a Kafka topic."""
+"""Selects the transport of a message by its URL: HTTP (also to an OpenLineage endpoint), mail or a Kafka topic."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ CATALOG_DIFFERS = Definition(
     Severity.NOTICE,
     "Catalog and registrations differ",
     "New tables of the catalog are not serviced, and polls of moved or dropped tables may fail.",
-    "Look at each table and its reason. Register or unregister the table, exclude it by a pattern of the catalog, or"
-    " change the catalog's rules so that they do this.",
+    "Look at each table and its reason. Register or unregister the table, by hand or by the catalog's rules, or"
+    " exclude it by a pattern of the catalog.",
 )
 
 _WORDS = {"new": "new", "moved": "moved", "dropped": "dropped", "refused": "refused", "broken": "not readable"}
@@ -50,7 +50,7 @@ def catalogs(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
             yield CATALOG_DIFFERS.of(
                 about,
                 each.differs_since,
-                f"The last sync has left these tables: {named}. The first ones: {', '.join(first)}.",
+                f"The last sync has left differences: {named}. The first ones: {', '.join(first)}.",
                 {**counts, "first": first},
                 step=Step(line("catalogs", "show", each.name)),
             )

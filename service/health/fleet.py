@@ -97,7 +97,7 @@ WEBHOOK_DISABLED = Definition(
     ProblemKind.WEBHOOK_DISABLED,
     Severity.WARNING,
     "A webhook is disabled",
-    "The webhook receives nothing. Its deliveries wait, and events of this time are not sent unless they are replayed.",
+    "The webhook receives nothing. Its deliveries wait, and new events are not sent later unless they are replayed.",
     "Enable the webhook when its receiver works again, and replay the missed events; or delete the webhook.",
 )
 
@@ -216,7 +216,7 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[HealthProblem
             why = "no worker of the group was seen for a day"
         elif error:
             ago = duration(now - latest.last_seen)
-            why = f"{latest.id} did not start {ago} ago: {error.title}. {error.detail}".rstrip(".")
+            why = f"{latest.id} failed to start {ago} ago: {error.title}. {error.detail}".rstrip(".")
         else:
             why = f"its last worker called {duration(now - latest.last_seen)} ago"
         yield NO_WORKER.of(

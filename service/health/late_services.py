@@ -40,10 +40,10 @@ BEHIND = 3
 """A service is far behind once there are this many times the commits of the policy's threshold."""
 
 LOGS_OF_BASE = 1.0
-"""Compaction is far behind from this ratio of log bytes to bytes of base files on, whatever the policy says."""
+"""Compaction is far behind if log bytes reach this multiple of base bytes, whatever the policy says."""
 
 FREED_OF_LIVE = 3.0
-"""Cleaning is far behind from this ratio of bytes out of use to bytes in use on, whatever the policy says."""
+"""Cleaning is far behind if bytes out of use reach this multiple of those in use, whatever the policy says."""
 
 LEAST_BYTES = GIB
 """The ratios do not count if there are fewer log bytes, or fewer bytes out of use."""

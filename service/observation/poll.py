@@ -191,8 +191,8 @@ def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
 
 
 def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the clock with the stored time since which clocks disagree. Each poll compares only the newest commits,
-    so it would find a later and later time."""
+    """Returns `clock` with the stored first time of a disagreement. A poll compares only the newest commits, so alone
+    it would find a later time."""
     known, found = stored.snapshot.clock.get("disagreement") if stored is not None else None, clock.get("disagreement")
     if not known or not found:
         return clock

@@ -34,7 +34,7 @@ class Gain:
         """Returns the seconds that readers have paid since the last job, for each second of the job's work. `age` is
         the time since the last job in seconds; the gain has grown from 0 in this time.
 
-        Jobs start in this order, the largest first (Whittle's index of a table whose reads become more expensive with
+        The job with the largest value starts first (Whittle's index of a table whose reads become more expensive with
         time). If the gain alone counted, tables with short jobs would always go first. They would get a job after every
         few commits, while readers of other tables would pay for many hours.
         """
@@ -54,7 +54,7 @@ def gain_of(kind: JobKind, cost: ReadCost, reads: Reads) -> Gain | None:
 
 
 def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
-    """Returns the seconds that a job has saved in each read. `amounts` are the figures of its result for reports
+    """Returns the seconds that a job has saved in each read. `amounts` are figures of the job's result
     (`KindResult.amounts`)."""
     files = amounts.get("log_files", 0) + max(0, amounts.get("files_before", 0) - amounts.get("files_after", 0))
     return rates.open_seconds * files + rates.merge_seconds_per_gib * amounts.get("log_bytes", 0) / 2**30

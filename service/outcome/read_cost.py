@@ -42,9 +42,9 @@ class ReadRates:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ReadRates | None:
-        """Returns the rates that a worker has measured; None if they are impossible. Missing rates are assumed.
-        Examples are the time to open a file, which depends on the storage, and the time to start a query, which depends
-        on the reader."""
+        """Returns the rates that a worker has measured; None if they are impossible. Missing rates are assumed,
+        such as the time to open a file, which depends on the storage, and the time to start a query, which depends on
+        the reader."""
         try:
             values = {name: float(given[name]) for name in _BOUNDS if name in given}
         except (TypeError, ValueError):

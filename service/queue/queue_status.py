@@ -57,7 +57,7 @@ def waits_for(
         latest = max(of_group, key=lambda worker: worker.last_seen, default=None)
         if latest and latest.info.error:
             ago = duration(now - latest.last_seen)
-            return f"a worker of the group {job.worker_group}: one did not start {ago} ago: {latest.info.error.title}"
+            return f"a worker of the group {job.worker_group}: one failed to start {ago} ago: {latest.info.error.title}"
         return (
             f"a worker of the group {job.worker_group} (none has called for {duration(ALIVE)};"
             f" `{starting_worker(job.worker_group)}` starts one)"

@@ -153,7 +153,7 @@ def test_the_focus_stays_on_a_link_of_the_menu_while_the_window_changes(page: Pa
     page.goto(f"{installation.url}/")
     report = page.get_by_role("link", name="Report")
     report.focus()
-    # All links are moved within the page, as after the first answer, which says what the user may see.
+    # The menu is fitted again, which moves all links, as after the first answer of the service.
     page.set_viewport_size({"width": 1100, "height": 900})
     page.wait_for_function(
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"

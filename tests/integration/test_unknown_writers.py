@@ -1,5 +1,5 @@
-"""Adoptions and changes of the number of buckets beside writers that a user easily forgets: no combination loses or
-doubles a row."""
+"""No row is lost or doubled if an index is adopted, or the number of buckets changes, while a writer goes on that a
+user easily forgets."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_sql_session_with_a_relation_from_before_an_adoption_loses_no_row(
     result = adopt(spark, base, num_buckets=4)
 
     def run(statement: str) -> None:
-        """Runs a statement that fails once more, as a user does. On copy-on-write an `UPDATE` fails, because Hudi does
+        """Runs a statement, and again if it fails, as users do. On copy-on-write an `UPDATE` fails, because Hudi does
         not find the replaced file group."""
         try:
             session.run(statement)

@@ -104,8 +104,8 @@ def _is_pending(life: Life, time: str) -> bool:
 
 
 def _known(history: History) -> Iterator[str]:
-    """Checks that nothing completes between a replacement's look at the timeline and its commit, or is judged
-    afterwards."""
+    """Checks that each write is judged that began before a replacement's commit and completes after its look at the
+    timeline."""
     for replacement in history.replacements():
         looked, end = replacement.at.get(What.LOOKED), replacement.completed or ""
         if replacement.operation == RESCALE and looked is None:
@@ -140,8 +140,8 @@ def _stale(history: History) -> Iterator[str]:
 
 
 def _old_numbers(history: History) -> Iterator[str]:
-    """Checks that a later write to none of the new buckets of a partition was judged by its keys, because it may use
-    the old number."""
+    """Checks that a later write was judged by its keys if none of its buckets in a partition is new, because it may
+    use the old number."""
     numbers = {event.instant: event.number for event in history.events if event.what is What.CONFIG_WRITTEN}
     for replacement in history.replacements():
         earlier = [instant for instant in numbers if instant < replacement.instant]

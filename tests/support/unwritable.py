@@ -1,4 +1,4 @@
-"""Makes folders to which even root cannot write, for several reasons."""
+"""Makes writes to folders fail in several ways, even for root."""
 
 from __future__ import annotations
 

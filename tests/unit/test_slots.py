@@ -75,7 +75,7 @@ def test_a_spare_slot_stands_in_for_one_that_has_what_somebody_submitted(monkeyp
     submitted_ends.set()
     while len(asked) < 3 and time.monotonic() < until:
         time.sleep(0.01)
-    # The first slot asks for submitted jobs only, so that the second one gets the next job of a policy.
+    # The first thread asks for submitted jobs only, because the second one runs the job of a policy.
     assert asked[2] is True
     ended.set()
     some.join(10)

@@ -1,4 +1,4 @@
-"""Tests which columns a base file has by its footer, and how many values are in each."""
+"""Tests that a base file's footer tells its columns, and how many values are in each."""
 
 from __future__ import annotations
 

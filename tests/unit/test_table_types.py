@@ -1,4 +1,4 @@
-"""Columns of log blocks are converted to the table's types with the same values, for any names of list entries."""
+"""Columns of log blocks keep their values when they get the table's types, whatever list entries are called."""
 
 from __future__ import annotations
 

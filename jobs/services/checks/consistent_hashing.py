@@ -87,7 +87,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
             UNCOMMITTED,
             "Hashing metadata have no completed commit",
             named(uncommitted),
-            "The clustering of this instant was rolled back, which leaves them behind. Hudi takes them for committed"
+            "The clustering of this instant was rolled back, but the metadata stayed. Hudi takes them for committed"
             " when one of their file groups has a base file: then updates go to other file groups, and readers see rows"
             " twice.",
             f"Stop the writers, and remove the `{SUFFIX}` files of these instants before the next write.",
@@ -98,7 +98,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
             "Hashing metadata of an unknown instant may be in force",
             named([name for each in sorted(followed) for name in unknown[each]]),
             "The timeline does not know the clustering of this instant, but one of its new file groups is visible, or"
-            " Hudi has confirmed the metadata in another partition. This is so after a copy without history, or after a"
+            " Hudi has confirmed the metadata in another partition. The cause is a copy without history, or a"
             " write that followed a rollback.",
             "Do not remove them. Stop the writers, and copy the table's history back from its original, or write the"
             " rows to a new table.",
@@ -149,7 +149,7 @@ def rows(examined: Examined) -> Iterator[Finding]:
             {partition: f"{number} in '{partition}'" for partition, number in found.items()},
             "The next write of such a key adds a second row.",
             "A writer had another engine, other hash fields or hashing metadata that were rolled back. Stop it, delete "
-            "these rows in a Spark SQL session without options of the index, and write them again with the right ones.",
+            "these rows in a Spark SQL session without options of the index, and have a correct writer write them.",
         )
 
 
@@ -182,7 +182,7 @@ def rows_in_ranges(table: HudiTable, partitions: Collection[str], *, every: bool
     """Counts the rows of these partitions' file groups, with logs merged. Reads the key of every row.
 
     Hudi hashes the values of the hash fields without a separator (`HashID.getXXHash32`, called in the JVM). Partitions
-    whose metadata cannot be read are left out, because `metadata` names them. `every`: these are all partitions.
+    whose metadata cannot be read are left out, because `metadata` names them. `every`: `partitions` has them all.
     """
     known: dict[str, HashingMetadata] = {}
     for partition in sorted(partitions):

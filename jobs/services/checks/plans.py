@@ -54,7 +54,7 @@ def _of_buckets(table: HudiTable, others: set[str]) -> Iterator[Finding]:
             PLAN_UNUSABLE.type,
             PLAN_UNUSABLE.title,
             {instant: f"instant {instant}"},
-            "Writers to its file groups fail while the plan is pending, and every writer fails once it is executed.",
+            "While the plan is pending, writers to its file groups fail; after its execution, every writer fails.",
             PLAN_UNUSABLE.hint,
             Cure(kind=JobKind.ROLLBACK, params={"instant": instant}),
         )

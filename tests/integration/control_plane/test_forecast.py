@@ -165,7 +165,7 @@ def test_the_real_leases_come_as_forecast(fleet: Fleet, clock: Clock, slots: int
         assert expected is not None
         misses.append(abs(expected - found) / length)
     # The error is less than a tenth of the queue's length for nearly all jobs, and much less for most of them. Two
-    # tables that have used slots for nearly the same time may change places.
+    # tables may change places in the queue if both used slots for equally long.
     assert sum(miss > 0.1 for miss in misses) <= 2
     assert sorted(misses)[len(misses) // 2] < 0.02
     group = told.group("default")
@@ -186,7 +186,7 @@ def test_the_wanted_number_of_slots_meets_the_goal(fleet: Fleet, clock: Clock) -
     for table in tables:
         fleet.add(table, AUDIT)
     wanted = fleet.outlook().group("default").wanted_slots
-    # Six slots end the last job after a sixth of the total work, and start it a little earlier, so six meet the goal.
+    # The goal is a sixth of the work. Six slots start the last job a little earlier than that, so six meet the goal.
     assert 4 <= wanted <= 6
     asked, fleet.slots = clock(), wanted
     waits = [(at - asked).total_seconds() for at in fleet.run().values()]

@@ -144,7 +144,7 @@ def test_a_worker_that_did_not_start_is_listed_with_its_reason_and_is_no_worker(
     assert (shown["state"], shown["error"]["type"]) == ("failed", "/problems/memory-short")
     assert shown["error"]["detail"] == "Could not reserve  enough space"
     waits_for = client.get(f"/v1/jobs/{job}").json()["waits_for"]
-    assert waits_for == "a worker of the group default: one did not start 0 s ago: Too little memory"
+    assert waits_for == "a worker of the group default: one failed to start 0 s ago: Too little memory"
     demand = client.get("/v1/workers/demand").json()["groups"]["default"]
     assert (demand["workers"], demand["waiting_workers"]) == (0, 0)
     for number in range(2, 40):  # A supervisor starts the worker again and again.

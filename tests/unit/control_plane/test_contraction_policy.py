@@ -1,4 +1,4 @@
-"""Tests when a table gets fewer buckets, in which partitions and how many, and that no expansion follows at once."""
+"""Tests when a table gets fewer buckets, how many, in which partitions, and that no expansion follows at once."""
 
 from __future__ import annotations
 

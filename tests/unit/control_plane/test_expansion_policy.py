@@ -108,8 +108,8 @@ SKIPS = [
           "inflight, 3 h old, probably made by a Flink job) goes first. If the Flink job that began the plan is "
           "stopped, execute it: `groundskeeper jobs run compaction tbl_1 --param 'plans=[\"001\"]' --param "
           "take_over=true`, or start that job again with `compaction.async.enabled=true`, which executes the plan, "
-          "but may leave another one. Otherwise wait: two executions of a plan corrupt the table. An hour after its "
-          "last file a process without heartbeats counts as dead, and any compaction executes the plan")),
+          "but may leave another one. Otherwise wait: two executions of a plan corrupt the table. A process without "
+          "heartbeats counts as dead an hour after its last file; then any compaction executes the plan")),
     ("calendar says later", AUTO, table(LARGE), TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
      Skip("not-yet", "its next scheduled time is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tests when the policy repairs stale rows without a call, and how the incidents affect cleaning."""
+"""Tests when the policy itself starts repairs of stale rows, and how the incidents affect cleaning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_incidents_that_the_last_repair_left_are_tried_again_after_an_hour_and_n
 
 def test_only_a_person_may_request_the_repair_of_unproved_incidents() -> None:
     doubtful = an_incident(STALE, instant="003", details={"doubt": "overwritten"})
-    # Without this incident a suspicion about the same commit would lead to a repair.
+    # Without the doubtful incident this suspicion alone would lead to a repair.
     same = an_incident(OLD, SUSPECTED, instant="003")
     proposed = decide(RepairSettings(), [*BOTH, doubtful, same], NO_OCCASION)
     assert isinstance(proposed, Run)

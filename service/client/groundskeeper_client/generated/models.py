@@ -4283,7 +4283,7 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     problems that are not about a table
     """
     most_per_hour: int | UnsetType = UNSET
-    """Largest number of messages in an hour; the last message of an hour sums up all further ones. Ends of alerts
+    """Largest number of messages in an hour; the last one sums up all that is still to be reported. Ends of alerts
     in PagerDuty and Alertmanager do not count
     """
     quiet_hours: list[WindowIn] | UnsetType = UNSET
@@ -4629,9 +4629,7 @@ class PartitionPrefix(Model, frozen=True, kw_only=True):
 
 
 class PartitionTtlIn(Model, frozen=True, kw_only=True):
-    """Drops partitions that were not modified, or created, for a number of days. Cleaning removes their files
-    later.
-    """
+    """Drops partitions that were last modified, or created, too many days ago. Cleaning removes their files later."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -5355,7 +5353,7 @@ class RepairParams(Model, frozen=True, kw_only=True):
     """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
-    writes, and hashing configs without a commit unless rows were written by them
+    writes, and hashing configs that have neither a commit nor rows written by them
     """
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment without writes"""
@@ -5813,7 +5811,7 @@ class SavepointParams(Model, frozen=True, kw_only=True):
     instant: str | UnsetType | None = UNSET
     """The commit. Default when creating: the latest completed one"""
     comment: str | UnsetType = UNSET
-    """Why, for others"""
+    """Note for others"""
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for writes that began before this commit"""
 
@@ -6122,7 +6120,7 @@ class SnoozeIn(Model, frozen=True, kw_only=True):
     until: datetime
     """When the snooze ends"""
     reason: str | UnsetType | None = UNSET
-    """For others"""
+    """Why, for other people"""
 
 
 class SpanOut(Model, frozen=True, kw_only=True):
