@@ -10,7 +10,7 @@ from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
 from service.outcome.read_share import CostlyTable
 from service.outcome.table_objective import TableObjective
-from service.policies.objective import ObjectiveSettings
+from service.policies.objective import FACTOR_BEYOND_JOBS, ObjectiveSettings
 
 WEEK = timedelta(days=7)
 """An objective should be kept for a certain share of this period."""
@@ -78,6 +78,8 @@ def read_limits(settings: ObjectiveSettings, now: float, least: float, when: str
         found.append(ReadLimit(text, overhead > most))
     if (seconds := settings.read_seconds) is not None:
         text = f"a read costs {now:.3g} s, {least:.3g} s {when}, {seconds:g} s allowed"
+        if settings.is_beyond_jobs(least):
+            text += f" (no job can keep that: the next one is due at {FACTOR_BEYOND_JOBS * least:.3g} s)"
         found.append(ReadLimit(text, now > seconds))
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,8 +15,6 @@ from service.outcome.reads import Reads
 from service.policies.objective import ObjectiveSettings
 
 LEAD_SECONDS = 60.0
-
-_LEAST_LIMIT, _INSTEAD = 1.1, 2.0
 
 UNREAD_FOR = timedelta(days=1)
 """Logs of a table that hardly anybody seems to read wait for at most this time. The wait has an end, because some reads
@@ -76,21 +73,11 @@ class TableObjective:
         is_old = self.age(kind, snapshot, now) >= UNREAD_FOR.total_seconds()
         return is_old or self.worth(kind, snapshot, now) >= least
 
-    def most_overhead(self, least_seconds: float) -> float | None:
-        """Returns the highest allowed cost of a read, divided by `least_seconds`, which is its cost right after a job;
-        None if no member limits it. `read_seconds` allows a factor of 2 where jobs cannot keep it: if it allows less
-        than a factor of 1.1, a job would be due after each commit."""
-        found, seconds = self.settings.read_overhead, self.settings.read_seconds
-        if seconds is None:
-            return found
-        allowed = seconds / max(least_seconds, 1e-9)
-        return min(found or math.inf, allowed if allowed >= _LEAST_LIMIT else _INSTEAD)
-
     def reaches_limit(self, snapshot: TableSnapshot) -> bool:
         """Returns whether the next commit would make reads cost more than allowed because of logs. If only the worth
         of jobs counts, returns whether reads would cost more than without logs."""
         cost = self.cost_of_reads(snapshot)
-        overhead, most = cost.of_logs, self.most_overhead(cost.compacted) or 1.0
+        overhead, most = cost.of_logs, self.settings.most_overhead(cost.compacted) or 1.0
         return overhead + (overhead - 1) / max(1, snapshot.since_compaction.commits) > most
 
     def waiting(self, snapshot: TableSnapshot, now: datetime) -> CostlyTable | None:
@@ -115,7 +102,7 @@ class TableObjective:
         """Returns the table with its price. The price assumes that a compaction runs whenever the limit is reached, and
         that writers commit as often as since the last compaction."""
         since, cost = snapshot.since_compaction, self.cost_of_reads(snapshot)
-        overhead, most = cost.of_logs, self.most_overhead(cost.compacted) or 1.0
+        overhead, most = cost.of_logs, self.settings.most_overhead(cost.compacted) or 1.0
         commits = max(1, since.commits)
         begin = since.at or snapshot.first_commit_at or now
         seconds_per_commit = max(1.0, (now - begin).total_seconds()) / commits

@@ -9,6 +9,11 @@ from typing import Annotated
 from jobs.spec import Spec
 from service.policies.settings import Mode, Section
 
+# A limit below this multiple of the cost right after a job would make a job due after almost every commit.
+_LEAST_FACTOR = 1.1
+FACTOR_BEYOND_JOBS = 2.0
+"""The multiple of the cost right after a job at which the next job is due, where jobs cannot keep `read_seconds`."""
+
 
 @dataclass(frozen=True)
 class ObjectiveSettings(Section):
@@ -86,6 +91,20 @@ class ObjectiveSettings(Section):
     def limits_reads(self) -> bool:
         """Whether a member limits the cost of a single read."""
         return self.read_overhead is not None or self.read_seconds is not None
+
+    def is_beyond_jobs(self, least_seconds: float) -> bool:
+        """Whether jobs cannot keep `read_seconds`, because a read costs nearly as much, or more, right after a job:
+        `least_seconds`."""
+        return self.read_seconds is not None and self.read_seconds < least_seconds * _LEAST_FACTOR
+
+    def most_overhead(self, least_seconds: float) -> float | None:
+        """Returns the highest allowed cost of a read, divided by its cost right after a job; None if no member limits
+        it."""
+        found = [] if self.read_overhead is None else [self.read_overhead]
+        if self.read_seconds is not None and least_seconds > 0:
+            is_beyond = self.is_beyond_jobs(least_seconds)
+            found.append(FACTOR_BEYOND_JOBS if is_beyond else self.read_seconds / least_seconds)
+        return min(found, default=None)
 
     @property
     def is_any(self) -> bool:

@@ -32,7 +32,7 @@ def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     """Returns whether small files should be merged."""
     cost = context.objective.cost_of_reads(snapshot)
     because = _read_costs(context, cost.compacted, cost.merged, "with small files merged")
-    most = context.objective.most_overhead(cost.merged) or 1.0
+    most = context.objective.settings.most_overhead(cost.merged) or 1.0
     is_due = cost.of_small_files > most and not context.objective.reads.have_stopped
     timing = Timing(is_due, f"{because}; {context.objective.reads.text}")
     return _if_worth_it(timing, JobKind.CLUSTERING, snapshot, context)

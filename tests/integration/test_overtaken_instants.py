@@ -43,11 +43,7 @@ def test_rows_that_were_deleted_stay_deleted_when_commits_after_a_restore_are_ar
     """The archiver is Hudi's own, with the options of any writer, and Hudi's readers then see the deleted row."""
     metadata = mending is INDEX
     options = tables.writer_options(base, num_buckets=1, partitioned=False, metadata=metadata) | AT_ONCE
-    tables.upsert(tables.rows(spark, 0, 9), base, options)
-    saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
-    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
-    run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
-    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
+    write_and_restore(spark, base, options)
     right = with_a_deleted_row(spark, base, options)
     archive(spark, base, 2)
     assert len(tables.snapshot(spark, base)) == len(right) + 1, "Hudi has mended its readers"
@@ -86,11 +82,7 @@ def test_an_audit_of_version_6_finds_nothing_where_only_a_restore_is_older_than_
 ) -> None:
     """A log of version 6 is in a slice by its name, so Hudi's readers are right."""
     options = tables.writer_options(base, num_buckets=1, partitioned=False, version=6, metadata=False)
-    tables.upsert(tables.rows(spark, 0, 9), base, options)
-    saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
-    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
-    run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
-    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
+    write_and_restore(spark, base, options)
     right = with_a_deleted_row(spark, base, options)
     archive(spark, base, 1)
     table = hudi_table(spark, base, ONE)
@@ -222,6 +214,15 @@ def test_a_damaged_history_stops_a_job_only_where_it_may_hide_commits(spark: Spa
 
 def of_b(rows: list[str]) -> list[str]:
     return [row for row in rows if "'dt': 'b'" in row]
+
+
+def write_and_restore(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    """Writes a table twice, and takes it back to the first commit by a savepoint, which is then deleted."""
+    tables.upsert(tables.rows(spark, 0, 9), base, options)
+    saved = run_job(spark, base, "savepoint", index=ONE).details["savepoint"]
+    tables.upsert(tables.rows(spark, 0, 9, ts=1), base, options)
+    run_job(spark, base, "restore", {"savepoint": saved, "table_name": "test"}, index=ONE, writers_stopped=True)
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved}, index=ONE)
 
 
 def with_a_deleted_row(spark: SparkSession, base: Path, options: dict[str, str], compact: Any = None) -> list[str]:
