@@ -183,12 +183,17 @@ class MetadataTable(ClientPart):
         """
         kept = self.buildable(had)
         with translated("deleting the metadata table"):
-            context = self._jvm.engine_context
             # Each writer tries to build the indexes that have a definition.
             for name in sorted(indexes.definitions(self._table).keys() - kept.stored.keys()):
                 self._table.meta.deleteIndexDefinition(name)
-            self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
+        self.delete()
         self.build_missing(kept)
+
+    def delete(self) -> None:
+        """Deletes the metadata table; the table's properties no longer name it. The lock must be held."""
+        with translated("deleting the metadata table"):
+            context = self._jvm.engine_context
+            self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
 
     def buildable(self, had: Indexes) -> Indexes:
         """Returns the indexes among these whose columns the table has."""

@@ -57,7 +57,10 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
         client.savepoints.restore(to)
     else:
         # Hudi (1.2.0) would build a new one beside the restore. If a clean came after the savepoint, it could never
-        # complete such a restore (`HoodieBackedTableMetadataWriter.update`). The indexes are built when it is done.
+        # complete such a restore (`HoodieBackedTableMetadataWriter.update`). Without it Hudi leaves the old one, which
+        # names files that the restore removes. The indexes are built when the restore is done.
+        client.metadata_table.delete()
+        lock.verify()
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "false"}) as without:
             without.savepoints.restore(to)
     lock.verify()

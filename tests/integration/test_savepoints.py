@@ -108,7 +108,9 @@ def test_a_table_is_restored_if_its_metadata_table_was_compacted_and_the_table_c
     order = work_order(base, "restore", {"savepoint": savepoint, "table_name": "test"}, writers_stopped=True)
     job = DyingJob(spark, order, spares)
     job.die_at(kills(version)["done"])
-    # Readers may come before the next attempt, which builds the indexes.
+    # Readers may come before the next attempt, which builds the indexes. A metadata table that stayed would name files
+    # that the restore has removed.
+    assert not (base / ".hoodie" / "metadata").exists()
     assert tables.snapshot(spark, base) == before
 
     job.finish()
